@@ -1,0 +1,2 @@
+//! Types shared by the kernel programs and user space.
+#![no_std]

@@ -1,0 +1,1 @@
+//! Maps that hold the weights.

@@ -1,0 +1,1 @@
+//! Kubernetes objects in, a Snapshot out.

@@ -1,0 +1,3 @@
+//! The `splitter` binary.
+
+fn main() {}

@@ -1,0 +1,20 @@
+//! All routing state as plain data.
+//!
+//! Nothing here does I/O, knows a clock or names tokio, hyper, kube or aya. A [`Snapshot`] is made
+//! by `k8s::translate`, never changed afterwards, and read by everything else.
+
+mod backend;
+mod location;
+mod object;
+mod problem;
+mod snapshot;
+mod split;
+
+pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
+pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
+pub use object::{Kind, ObjectRef};
+pub use problem::{Problem, Severity};
+pub use snapshot::{BackendId, LocationId, Snapshot};
+pub use split::{
+    CookieTest, HeaderTest, MAX_VARIANTS, Pattern, Rule, STABLE, Split, Test, Variant, Weights,
+};
