@@ -1,3 +1,9 @@
 //! The `splitter` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+use splitter::{app, cli};
+
+fn main() -> ExitCode {
+    cli::main(std::env::args_os(), app::run)
+}

@@ -1,0 +1,271 @@
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+use super::limit_args::{LimitArgs, TimeoutArgs};
+use super::values;
+use crate::config::{
+    AccessLog, ClassError, ClassSettings, Identity, LogFormat, Settings, SettingsError, Steering,
+};
+
+/// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
+/// commas.
+#[derive(Args, Clone, Debug)]
+pub struct RunArgs {
+    /// Directory whose YAML files, at any depth, are the configuration; watched for changes
+    #[arg(long, env = "SPLITTER_MANIFESTS", value_name = "DIR")]
+    pub manifests: PathBuf,
+
+    /// Address for cleartext HTTP; repeatable
+    #[arg(
+        long,
+        env = "SPLITTER_HTTP",
+        value_name = "ADDR",
+        default_value = "0.0.0.0:80",
+        value_delimiter = ','
+    )]
+    pub http: Vec<SocketAddr>,
+
+    /// Address for health, metrics and dumps
+    #[arg(
+        long,
+        env = "SPLITTER_ADMIN",
+        value_name = "ADDR",
+        default_value = "0.0.0.0:10254"
+    )]
+    pub admin: SocketAddr,
+
+    /// How connections reach the pools
+    #[arg(
+        long,
+        env = "SPLITTER_STEERING",
+        value_enum,
+        default_value_t = SteeringArg::Auto
+    )]
+    pub steering: SteeringArg,
+
+    /// Which Ingresses are ours.
+    #[command(flatten)]
+    pub class: ClassArgs,
+
+    /// Worker threads of a pool [default: the CPUs this process may use]
+    #[arg(long, env = "SPLITTER_WORKERS", value_name = "N", value_parser = values::workers)]
+    pub workers: Option<usize>,
+
+    /// Format of log lines and of the access log
+    #[arg(
+        long,
+        env = "SPLITTER_LOG_FORMAT",
+        value_enum,
+        default_value_t = LogFormatArg::Text
+    )]
+    pub log_format: LogFormatArg,
+
+    /// Where the access log goes: off, stdout, or the path of a file
+    #[arg(
+        long,
+        env = "SPLITTER_ACCESS_LOG",
+        value_name = "off|stdout|PATH",
+        default_value = "stdout",
+        value_parser = values::access_log
+    )]
+    pub access_log: AccessLog,
+
+    /// Trust X-Forwarded-* and X-Request-ID of clients
+    #[arg(
+        long,
+        env = "SPLITTER_USE_FORWARDED_HEADERS",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true"
+    )]
+    pub use_forwarded_headers: bool,
+
+    /// How long open requests may go on after the signal to stop
+    #[arg(
+        long,
+        env = "SPLITTER_DRAIN_TIMEOUT",
+        value_name = "TIME",
+        default_value = "30s",
+        value_parser = values::duration
+    )]
+    pub drain_timeout: Duration,
+
+    /// How long things may take.
+    #[command(flatten)]
+    pub timeouts: TimeoutArgs,
+
+    /// How much there may be of things.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
+    /// Namespace of this pod, a label of ingress-nginx's metrics
+    #[arg(
+        long,
+        env = "SPLITTER_POD_NAMESPACE",
+        value_name = "NAME",
+        default_value = ""
+    )]
+    pub pod_namespace: String,
+
+    /// Name of this pod, a label of ingress-nginx's metrics
+    #[arg(
+        long,
+        env = "SPLITTER_POD_NAME",
+        value_name = "NAME",
+        default_value = ""
+    )]
+    pub pod_name: String,
+}
+
+/// Flags that say which Ingresses are ours.
+#[derive(Args, Clone, Debug)]
+pub struct ClassArgs {
+    /// IngressClass whose Ingresses are served
+    #[arg(
+        long,
+        env = "SPLITTER_INGRESS_CLASS",
+        value_name = "NAME",
+        default_value = "nginx"
+    )]
+    pub ingress_class: String,
+
+    /// Serve Ingresses that name no class at all
+    #[arg(
+        long,
+        env = "SPLITTER_WATCH_INGRESS_WITHOUT_CLASS",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true"
+    )]
+    pub watch_ingress_without_class: bool,
+
+    /// Prefix of annotations, beside splitter.io
+    #[arg(
+        long,
+        env = "SPLITTER_ANNOTATIONS_PREFIX",
+        value_name = "PREFIX",
+        default_value = "nginx.ingress.kubernetes.io"
+    )]
+    pub annotations_prefix: String,
+}
+
+/// Values of `--steering`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SteeringArg {
+    /// Plain sockets, no privileges
+    None,
+    /// sk_lookup
+    SkLookup,
+    /// XDP on the NIC and sk_lookup
+    Xdp,
+    /// The best that works here
+    Auto,
+}
+
+/// Values of `--log-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormatArg {
+    /// One JSON object a line
+    Json,
+    /// For people; the access log as ingress-nginx writes it, with more at the end
+    Text,
+}
+
+impl TryFrom<RunArgs> for Settings {
+    type Error = SettingsError;
+
+    fn try_from(args: RunArgs) -> Result<Self, SettingsError> {
+        for (index, addr) in args.http.iter().enumerate() {
+            if args.http[..index].contains(addr) {
+                return Err(SettingsError::DuplicateHttp(*addr));
+            }
+            // Port 0 is any free port, another one each time.
+            if *addr == args.admin && addr.port() != 0 {
+                return Err(SettingsError::AdminIsHttp(*addr));
+            }
+        }
+        Ok(Settings {
+            manifests: args.manifests,
+            http: args.http,
+            admin: args.admin,
+            steering: args.steering.into(),
+            class: args.class.try_into()?,
+            workers: args.workers.unwrap_or_else(usable_cpus),
+            log_format: args.log_format.into(),
+            access_log: args.access_log,
+            use_forwarded_headers: args.use_forwarded_headers,
+            drain_timeout: args.drain_timeout,
+            timeouts: args.timeouts.into(),
+            limits: args.limits.into(),
+            identity: Identity {
+                pod_namespace: args.pod_namespace,
+                pod_name: args.pod_name,
+            },
+        })
+    }
+}
+
+impl TryFrom<ClassArgs> for ClassSettings {
+    type Error = ClassError;
+
+    fn try_from(args: ClassArgs) -> Result<Self, ClassError> {
+        if !is_dns_name(&args.ingress_class) {
+            return Err(ClassError::IngressClass(args.ingress_class));
+        }
+        if !is_dns_name(&args.annotations_prefix) {
+            return Err(ClassError::AnnotationsPrefix(args.annotations_prefix));
+        }
+        Ok(ClassSettings {
+            ingress_class: args.ingress_class,
+            without_class: args.watch_ingress_without_class,
+            annotations_prefix: args.annotations_prefix,
+            ..ClassSettings::default()
+        })
+    }
+}
+
+impl From<SteeringArg> for Steering {
+    fn from(arg: SteeringArg) -> Self {
+        match arg {
+            SteeringArg::None => Steering::None,
+            SteeringArg::SkLookup => Steering::SkLookup,
+            SteeringArg::Xdp => Steering::Xdp,
+            SteeringArg::Auto => Steering::Auto,
+        }
+    }
+}
+
+impl From<LogFormatArg> for LogFormat {
+    fn from(arg: LogFormatArg) -> Self {
+        match arg {
+            LogFormatArg::Json => LogFormat::Json,
+            LogFormatArg::Text => LogFormat::Text,
+        }
+    }
+}
+
+/// The CPUs this process may use, by affinity and cgroup; at least 1.
+fn usable_cpus() -> usize {
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    cpus.min(values::MAX_WORKERS)
+}
+
+/// Whether Kubernetes takes it as a DNS subdomain: the name of an object or a prefix of a key.
+fn is_dns_name(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
