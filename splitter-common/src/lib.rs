@@ -1,2 +1,36 @@
 //! Types shared by the kernel programs and user space.
+//!
+//! Everything that lies in a map is `repr(C)` and made of integers and arrays only, with explicit
+//! zeroed padding, so that both sides see the same bytes; the tests of each file hold them to it.
+//! [`classify`] is the one function that says where a peer is: XDP, sk_lookup and user space all
+//! call it.
 #![no_std]
+
+mod class;
+mod classify;
+mod config;
+mod counters;
+mod iface;
+mod layout;
+mod limits;
+mod listener;
+#[cfg(feature = "user")]
+mod pod;
+mod pool;
+mod prefix;
+mod reason;
+mod slot;
+
+pub use class::Class;
+pub use classify::{Origin, Peer, Spoof, Tables, classify};
+pub use config::{Config, Limit, Settings, SpoofAction};
+pub use counters::{BucketKey, BucketKind, BucketState, ClassCount, ReasonCount};
+pub use iface::{Iface, Role};
+pub use limits::*;
+pub use listener::{Fallback, ListenerKey, ListenerValue};
+pub use pool::{Pool, PoolInfo, PoolState};
+pub use prefix::{
+    Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, kind4, kind6,
+};
+pub use reason::{DropReason, MAX_REASONS, Note, PassReason, SteerReason, reason_name};
+pub use slot::{Slot, SlotStats, SlotVariant};

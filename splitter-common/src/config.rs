@@ -1,0 +1,129 @@
+use crate::class::Class;
+use crate::classify::Spoof;
+use crate::layout::layout;
+
+/// The one entry of the map `config`.
+///
+/// The prefix tables and the [`Settings`] exist twice. A change fills the buffer that is not in
+/// use and then writes `epoch`, which moves every program to it at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Config {
+    /// Counts the changes. Its lowest bit is the buffer in use.
+    pub epoch: u32,
+}
+
+impl Config {
+    /// The buffer in use: 0 or 1.
+    #[inline(always)]
+    pub const fn buffer(self) -> u32 {
+        self.epoch & 1
+    }
+}
+
+/// What is done about a source address that cannot be real. The codes lie in [`Settings::spoof`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SpoofAction {
+    /// Nothing.
+    Off = 0,
+    /// It is counted.
+    Count = 1,
+    /// It is counted and dropped.
+    Drop = 2,
+}
+
+impl SpoofAction {
+    /// The action of a number in a map; a number that means nothing is [`SpoofAction::Count`].
+    #[inline(always)]
+    pub const fn from_code(code: u32) -> SpoofAction {
+        match code {
+            0 => SpoofAction::Off,
+            2 => SpoofAction::Drop,
+            _ => SpoofAction::Count,
+        }
+    }
+
+    /// The name in options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SpoofAction::Off => "off",
+            SpoofAction::Count => "count",
+            SpoofAction::Drop => "drop",
+        }
+    }
+}
+
+/// A token bucket's size and rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Limit {
+    /// Tokens a second; 0: no limit.
+    pub rate: u32,
+    /// The most tokens that gather while nothing comes.
+    pub burst: u32,
+}
+
+/// Entry of the map `settings`: one for each buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Settings {
+    /// 1 when pods of other nodes may arrive on a NIC with their own addresses.
+    pub native_routing: u32,
+    /// What is done by each rule: a [`SpoofAction`] code at each [`Spoof`] number.
+    pub spoof: [u32; Spoof::COUNT],
+    /// The [`crate::Pool`] code of each [`Class`].
+    pub pool: [u32; Class::COUNT],
+    /// New connections (SYN) of one source prefix (/24, /64).
+    pub source_syn: Limit,
+    /// Packets of one source prefix (/24, /64).
+    pub source_packets: Limit,
+    /// New connections (SYN) of each class.
+    pub class_syn: [Limit; Class::COUNT],
+    /// Packets of each class.
+    pub class_packets: [Limit; Class::COUNT],
+}
+
+layout!(Config, size 4, align 4, { epoch: 0 });
+layout!(Limit, size 8, align 4, { rate: 0, burst: 4 });
+layout!(Settings, size 140, align 4, {
+    native_routing: 0,
+    spoof: 4,
+    pool: 24,
+    source_syn: 44,
+    source_packets: 52,
+    class_syn: 60,
+    class_packets: 100,
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::bytes_of;
+
+    #[test]
+    fn settings_bytes() {
+        let mut settings = Settings {
+            native_routing: 1,
+            ..Settings::default()
+        };
+        settings.spoof[4] = 2;
+        settings.pool[2] = 1;
+        settings.source_syn = Limit { rate: 5, burst: 6 };
+        settings.class_packets[4].burst = 7;
+        let mut golden = [0u8; 140];
+        golden[0] = 1;
+        golden[20] = 2;
+        golden[32] = 1;
+        golden[44] = 5;
+        golden[48] = 6;
+        golden[136] = 7;
+        assert_eq!(bytes_of(&settings), golden);
+    }
+
+    #[test]
+    fn the_lowest_bit_of_the_epoch_is_the_buffer() {
+        assert_eq!(Config { epoch: 6 }.buffer(), 0);
+        assert_eq!(Config { epoch: u32::MAX }.buffer(), 1);
+    }
+}

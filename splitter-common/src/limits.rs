@@ -1,0 +1,47 @@
+//! Sizes of the maps. A change of any of them is a new [`SCHEMA`].
+
+/// Version of the maps' layout: part of the pin directory's name, so that an old program and a new
+/// one never share a map that they understand differently.
+pub const SCHEMA: u32 = 1;
+
+/// Variants of one Split, the stable one among them.
+pub const MAX_VARIANTS: usize = 8;
+
+/// Weight slots: Locations that can have weights of their own at one time.
+pub const MAX_SLOTS: u32 = 65_536;
+
+/// Prefixes of one family, both buffers together.
+pub const MAX_PREFIXES: u32 = 65_536;
+
+/// Entries of a prefix index: one for each value of an address's top 16 bits, in two buffers.
+pub const INDEX_ENTRIES: u32 = 2 * 65_536;
+
+/// Different prefix lengths above 16 that one index entry can name.
+pub const MAX_LENGTHS: usize = 7;
+
+/// Network interfaces with a role.
+pub const MAX_IFACES: u32 = 1_024;
+
+/// Addresses and ports that are ours.
+pub const MAX_LISTENERS: u32 = 64;
+
+/// Entries of the listener table: listeners, and the wildcard entries that lead to exact ones.
+pub const MAX_LISTENER_KEYS: u32 = 2 * MAX_LISTENERS;
+
+/// Pools of one listener; see [`crate::Pool`].
+pub const POOLS: u32 = 2;
+
+/// Sockets in the pool map: one for each listener and pool.
+pub const MAX_POOL_SOCKETS: u32 = MAX_LISTENERS * POOLS;
+
+/// Token buckets of single sources; the least recently used makes room.
+pub const MAX_SOURCES: u32 = 65_536;
+
+/// IPv6 extension headers that the parser walks before it passes the packet on unparsed.
+pub const MAX_EXTENSIONS: usize = 6;
+
+/// VLAN tags that the parser skips.
+pub const MAX_VLAN_TAGS: usize = 2;
+
+/// Longest map name that the kernel takes.
+pub const MAX_MAP_NAME: usize = 15;

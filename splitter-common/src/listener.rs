@@ -1,0 +1,95 @@
+use crate::layout::layout;
+
+/// Key of the map `listeners`: what a connection is made to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct ListenerKey {
+    /// Local address; IPv4 in the first four bytes. All zero: every address of the family.
+    pub addr: [u8; 16],
+    /// Local port.
+    pub port: u16,
+    /// Protocol number: 6 is TCP.
+    pub protocol: u8,
+    /// 4 or 6.
+    pub family: u8,
+}
+
+/// Value of the map `listeners`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ListenerValue {
+    /// Number of the listener, or [`ListenerValue::NONE`] for an entry that is only there to say
+    /// that exact addresses exist.
+    pub listener: u32,
+    /// A [`Fallback`] code: what happens when the pool has no socket.
+    pub fallback: u32,
+    /// On an entry for every address: 1 when single addresses of this port have entries too.
+    pub exact: u32,
+}
+
+impl ListenerValue {
+    /// No listener.
+    pub const NONE: u32 = u32::MAX;
+}
+
+/// What happens to a connection whose pool has no socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Fallback {
+    /// The other pool takes it, and it is counted.
+    OtherPool = 0,
+    /// The kernel looks for a listener as if splitter were not there.
+    Kernel = 1,
+    /// It is refused with a reset.
+    Reset = 2,
+}
+
+impl Fallback {
+    /// The policy of a number in a map; a number that means nothing is [`Fallback::Kernel`].
+    #[inline(always)]
+    pub const fn from_code(code: u32) -> Fallback {
+        match code {
+            0 => Fallback::OtherPool,
+            2 => Fallback::Reset,
+            _ => Fallback::Kernel,
+        }
+    }
+
+    /// The name in options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fallback::OtherPool => "other-pool",
+            Fallback::Kernel => "kernel",
+            Fallback::Reset => "reset",
+        }
+    }
+}
+
+layout!(ListenerKey, size 20, align 2, { addr: 0, port: 16, protocol: 18, family: 19 });
+layout!(ListenerValue, size 12, align 4, { listener: 0, fallback: 4, exact: 8 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::bytes_of;
+
+    #[test]
+    fn key_bytes() {
+        let mut key = ListenerKey {
+            port: 0x1f90,
+            protocol: 6,
+            family: 4,
+            ..ListenerKey::default()
+        };
+        key.addr[..4].copy_from_slice(&[203, 0, 113, 1]);
+        let mut golden = [0u8; 20];
+        golden[..4].copy_from_slice(&[203, 0, 113, 1]);
+        golden[16..].copy_from_slice(&[0x90, 0x1f, 6, 4]);
+        assert_eq!(bytes_of(&key), golden);
+    }
+
+    #[test]
+    fn an_unknown_policy_leaves_it_to_the_kernel() {
+        assert_eq!(Fallback::from_code(7), Fallback::Kernel);
+    }
+}

@@ -1,0 +1,37 @@
+//! Map types that user space may hand to the kernel as bytes.
+
+use crate::{
+    BucketKey, BucketState, Cidr4Key, Cidr6Key, ClassCount, Config, Iface, ListenerKey,
+    ListenerValue, PoolInfo, PrefixIndex, PrefixValue, ReasonCount, Settings, Slot, SlotStats,
+};
+
+/// Says that a type is plain bytes.
+macro_rules! pod {
+    ($($type:ty),+ $(,)?) => {
+        $(
+            // SAFETY: `repr(C)`, integers and arrays only, no implicit padding (its layout is
+            // asserted where it is declared): every byte pattern is a value and every byte is
+            // initialised.
+            unsafe impl aya::Pod for $type {}
+        )+
+    };
+}
+
+pod!(
+    BucketKey,
+    BucketState,
+    Cidr4Key,
+    Cidr6Key,
+    ClassCount,
+    Config,
+    Iface,
+    ListenerKey,
+    ListenerValue,
+    PoolInfo,
+    PrefixIndex,
+    PrefixValue,
+    ReasonCount,
+    Settings,
+    Slot,
+    SlotStats,
+);

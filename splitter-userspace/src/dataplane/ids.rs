@@ -1,0 +1,104 @@
+//! Numbers for things that have names, kept for a thing's lifetime.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+
+/// Gives out numbers below a limit, lowest first.
+///
+/// A number that is given back rests until nobody can name it any more, so that a reader with an
+/// old state never meets another thing under its number.
+#[derive(Debug)]
+pub struct Ids<K> {
+    taken: HashMap<K, u32>,
+    free: BTreeSet<u32>,
+    /// Given back, with the generation from which on no state names them.
+    resting: Vec<(u64, u32)>,
+    /// Above all numbers ever given out.
+    next: u32,
+    limit: u32,
+}
+
+impl<K: Eq + Hash + Clone> Ids<K> {
+    /// No number given out yet; all will be below `limit`.
+    pub fn new(limit: u32) -> Self {
+        Ids {
+            taken: HashMap::new(),
+            free: BTreeSet::new(),
+            resting: Vec::new(),
+            next: 0,
+            limit,
+        }
+    }
+
+    /// The number of a thing that has one.
+    pub fn get(&self, key: &K) -> Option<u32> {
+        self.taken.get(key).copied()
+    }
+
+    /// The number of a thing, a new one if it has none; none when all are in use.
+    pub fn assign(&mut self, key: &K) -> Option<u32> {
+        if let Some(id) = self.get(key) {
+            return Some(id);
+        }
+        let id = match self.free.pop_first() {
+            Some(id) => id,
+            None if self.next < self.limit => {
+                self.next += 1;
+                self.next - 1
+            }
+            None => return None,
+        };
+        self.taken.insert(key.clone(), id);
+        Some(id)
+    }
+
+    /// Takes the numbers of all things back that are not `present` in `generation`.
+    pub fn retain(&mut self, generation: u64, present: impl Fn(&K) -> bool) {
+        let resting = &mut self.resting;
+        self.taken.retain(|key, id| {
+            let keep = present(key);
+            if !keep {
+                resting.push((generation, *id));
+            }
+            keep
+        });
+    }
+
+    /// Frees the numbers that no state of `oldest` or a later generation names, and gives them in
+    /// ascending order.
+    pub fn reclaim(&mut self, oldest: u64) -> Vec<u32> {
+        let mut freed = Vec::new();
+        self.resting.retain(|(generation, id)| {
+            let rests = *generation > oldest;
+            if !rests {
+                freed.push(*id);
+            }
+            rests
+        });
+        freed.sort_unstable();
+        self.free.extend(&freed);
+        freed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_kept_and_not_reused_before_it_is_reclaimed() {
+        let mut ids = Ids::new(3);
+        assert_eq!(ids.assign(&"a"), Some(0));
+        assert_eq!(ids.assign(&"b"), Some(1));
+        assert_eq!(ids.assign(&"a"), Some(0));
+        ids.retain(5, |key| *key == "b");
+        assert_eq!(ids.get(&"a"), None);
+        assert_eq!(ids.assign(&"c"), Some(2), "0 rests");
+        assert_eq!(ids.assign(&"d"), None);
+        assert!(ids.reclaim(4).is_empty(), "generation 4 may still name it");
+        assert_eq!(ids.assign(&"d"), None);
+        assert_eq!(ids.reclaim(5), [0]);
+        assert_eq!(ids.assign(&"d"), Some(0));
+        assert_eq!(ids.assign(&"b"), Some(1));
+    }
+}
