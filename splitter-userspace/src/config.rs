@@ -81,6 +81,8 @@ pub struct Timeouts {
     pub keep_alive: Duration,
     /// For which an idle connection to an Endpoint is kept, default 60 s.
     pub upstream_idle: Duration,
+    /// For which an upgraded connection (WebSocket) is kept without a byte either way, default 1 h.
+    pub tunnel: Duration,
 }
 
 impl Default for Timeouts {
@@ -92,6 +94,7 @@ impl Default for Timeouts {
             header: Duration::from_secs(60),
             keep_alive: Duration::from_secs(75),
             upstream_idle: Duration::from_secs(60),
+            tunnel: Duration::from_secs(3600),
         }
     }
 }

@@ -32,6 +32,10 @@ pub struct TimeoutArgs {
     /// For which an idle connection to an endpoint is kept
     #[arg(long, env = "SPLITTER_UPSTREAM_IDLE_TIMEOUT", value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub upstream_idle_timeout: Duration,
+
+    /// For which an upgraded connection (WebSocket) is kept without a byte either way
+    #[arg(long, env = "SPLITTER_TUNNEL_TIMEOUT", value_name = "TIME", default_value = "1h", value_parser = duration)]
+    pub tunnel_timeout: Duration,
 }
 
 /// Flags for how much there may be of things.
@@ -64,6 +68,7 @@ impl From<TimeoutArgs> for Timeouts {
             header: args.header_timeout,
             keep_alive: args.keep_alive_timeout,
             upstream_idle: args.upstream_idle_timeout,
+            tunnel: args.tunnel_timeout,
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Live {
     pub snapshot: Arc<Snapshot>,
     /// The weight slot of each Location, by [`LocationId`].
     pub slots: Vec<SlotId>,
+    /// tmp
+    pub router: Arc<super::Router>,
 }
 
 impl Live {

@@ -2,6 +2,8 @@
 //! random numbers of its own.
 
 mod decide;
+mod stub;
+pub use stub::*;
 mod live;
 
 pub use decide::{Decision, Draw, Reason};

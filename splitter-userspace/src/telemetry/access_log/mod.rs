@@ -218,6 +218,11 @@ struct Lines {
 }
 
 impl WorkerLog {
+    /// Whether lines go anywhere.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Adds the line of one request.
     pub fn write(&mut self, record: &Record<'_>) {
         if let Some(lines) = &mut self.0 {
