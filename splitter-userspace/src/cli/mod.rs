@@ -1,5 +1,7 @@
 //! The command line. Names of flags and of their environment variables are a contract.
 
+pub mod check;
+pub mod class_args;
 mod limit_args;
 pub mod logging;
 mod run_args;
@@ -38,6 +40,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve requests
     Run(Box<RunArgs>),
+    /// Say what is wrong with manifests
+    Check(check::CheckArgs),
     /// Print the version
     Version,
 }
@@ -57,6 +61,10 @@ pub fn main(
         Command::Run(args) => match settings(*args) {
             Ok(settings) => finish(run(settings)),
             Err(error) => wrong(&error),
+        },
+        Command::Check(args) => match args.run() {
+            Ok(code) => ExitCode::from(code),
+            Err(error) => finish(Err(error)),
         },
         Command::Version => {
             let mut out = std::io::stdout().lock();

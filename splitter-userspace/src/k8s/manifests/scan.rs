@@ -1,0 +1,141 @@
+//! Which files below a directory are manifests.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// How many directories deep the scan goes.
+pub const MAX_DEPTH: usize = 32;
+
+/// The most manifest files that are read; those after it in path order are left out.
+pub const MAX_FILES: usize = 65_536;
+
+/// Tells whether a file is still the one that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(super) fn of(metadata: &Metadata) -> Stamp {
+        Stamp {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// When the file was last changed, in whole seconds since 1970.
+    pub(super) fn changed_at(&self) -> i64 {
+        self.changed.0.max(self.modified.0)
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// What a scan found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// Path below the root with `/`, full path and stamp.
+    pub files: BTreeMap<String, (PathBuf, Stamp)>,
+    /// Paths below the root that could not be looked at, and why. The root itself is the empty
+    /// path.
+    pub faults: Vec<(String, io::Error)>,
+    /// Manifest files were left out because there are more than [`MAX_FILES`].
+    pub full: bool,
+}
+
+/// Finds the manifests below `root`: names ending in `.yaml`, `.yml` or `.json`.
+///
+/// Names that begin with a dot are passed over: editors' swap files, and the hidden directories
+/// behind a mounted ConfigMap, whose visible links are followed. Each file and directory counts
+/// once however many links lead to it, so a loop ends.
+pub(super) fn scan(root: &Path) -> Scan {
+    let mut walk = Walk::default();
+    walk.directory(root, "", 0);
+    walk.scan
+}
+
+#[derive(Default)]
+struct Walk {
+    scan: Scan,
+    seen: HashSet<(u64, u64)>,
+}
+
+impl Walk {
+    fn directory(&mut self, path: &Path, relative: &str, depth: usize) {
+        match names(path) {
+            Ok(names) => {
+                for name in names {
+                    self.entry(path, relative, &name, depth);
+                }
+            }
+            Err(error) => self.fault(relative, error),
+        }
+    }
+
+    fn entry(&mut self, parent: &Path, relative: &str, name: &str, depth: usize) {
+        let path = parent.join(name);
+        let relative = match relative {
+            "" => name.to_owned(),
+            parent => format!("{parent}/{name}"),
+        };
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            // Deleted since the names were read, or a link to nothing.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return self.fault(&relative, error),
+        };
+        let wanted = metadata.is_dir() || (metadata.is_file() && is_manifest(name));
+        if !wanted || !self.seen.insert((metadata.dev(), metadata.ino())) {
+            return;
+        }
+        if metadata.is_dir() {
+            if depth + 1 < MAX_DEPTH {
+                self.directory(&path, &relative, depth + 1);
+            } else {
+                let text = format!("more than {MAX_DEPTH} directories deep");
+                self.fault(&relative, io::Error::other(text));
+            }
+        } else if self.scan.files.len() < MAX_FILES {
+            let found = (path, Stamp::of(&metadata));
+            self.scan.files.insert(relative, found);
+        } else {
+            self.scan.full = true;
+        }
+    }
+
+    fn fault(&mut self, relative: &str, error: io::Error) {
+        self.scan.faults.push((relative.to_owned(), error));
+    }
+}
+
+/// The names in a directory, sorted, so that every scan goes the same way. Names that are no UTF-8
+/// are shown with replacement characters and then not found: they are no manifests.
+fn names(path: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !name.starts_with('.') {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn is_manifest(name: &str) -> bool {
+    [".yaml", ".yml", ".json"]
+        .iter()
+        .any(|ending| name.ends_with(ending))
+}

@@ -1,0 +1,178 @@
+//! Canaries to the Locations they are written for.
+
+use std::collections::HashSet;
+
+use super::View;
+use super::backends::{Backends, Target};
+use super::canary::Canary;
+use super::mains::{Draft, Drafts};
+use super::policy;
+use super::report::Problems;
+use super::rules::{self, Place, RulePath};
+use crate::model::{HostPattern, LocationKey, MAX_VARIANTS, ObjectRef, PathKind};
+
+/// A canary on one Location.
+pub(super) struct Attached {
+    pub ingress: ObjectRef,
+    /// Index into the list of canaries.
+    pub canary: usize,
+    pub target: Target,
+    pub place: Place,
+}
+
+/// Attaches each path of each canary, which are sorted by age, to the Location with the same host,
+/// path and path type. What finds none is reported and touches nothing else.
+pub(super) fn attach<'a>(
+    canaries: &[(&View<'a>, Canary)],
+    drafts: &mut Drafts,
+    backends: &mut Backends<'a>,
+    problems: &mut Problems,
+) {
+    for (index, (view, _)) in canaries.iter().enumerate() {
+        policy::canary_policy(view, problems);
+        let rules = rules::read(view, problems);
+        let defaults = rules::default_paths(view, &rules);
+        let written: HashSet<_> = rules.paths.iter().map(|it| it.key.clone()).collect();
+        let implied = defaults.into_iter().filter(|it| !written.contains(&it.key));
+        let mut idle = true;
+        for path in rules.paths.into_iter().chain(implied) {
+            let attaching = Attaching {
+                view,
+                canary: index,
+                path: &path,
+            };
+            idle &= !attaching.run(drafts, backends, problems);
+        }
+        if idle {
+            problems.warn(
+                &view.subject,
+                "spec",
+                "canary-without-effect",
+                "no path of the canary differs from a path of a main Ingress in its Service only",
+                "no request is given to it",
+            );
+        }
+    }
+}
+
+/// One path of one canary.
+struct Attaching<'v, 'a> {
+    view: &'v View<'a>,
+    canary: usize,
+    path: &'v RulePath<'a>,
+}
+
+impl<'a> Attaching<'_, 'a> {
+    /// Whether the canary takes part in the Location.
+    fn run(
+        &self,
+        drafts: &mut Drafts,
+        backends: &mut Backends<'a>,
+        problems: &mut Problems,
+    ) -> bool {
+        let usable = |draft: &mut Draft| self.is_written() || draft.implicit || self.is_catch_all();
+        if !drafts.get_mut(&self.path.key).is_some_and(usable) {
+            self.report_stray(drafts, problems);
+            return false;
+        }
+        let field = self.path.place.backend();
+        let effect = "the canary gets no request on this path, stable answers";
+        let key = backends.find(
+            &self.view.subject,
+            self.path.backend,
+            &field,
+            effect,
+            problems,
+        );
+        let Some(draft) = drafts.get_mut(&self.path.key) else {
+            return false;
+        };
+        // Tools copy whole rules: a path that they left alone is no canary of itself.
+        if backends.is_same(&key, &draft.stable.key) || !self.is_free(draft, problems) {
+            return false;
+        }
+        draft.canaries.push(Attached {
+            ingress: self.view.subject.object.clone(),
+            canary: self.canary,
+            target: Target { key, closed: None },
+            place: self.path.place,
+        });
+        true
+    }
+
+    /// A path of a rule, not one that the default backend implies.
+    fn is_written(&self) -> bool {
+        matches!(self.path.place, Place::Rule { .. })
+    }
+
+    /// The default backend of an Ingress without rules means `/` of any host, whoever wrote that.
+    fn is_catch_all(&self) -> bool {
+        let spec = self.view.spec();
+        spec.and_then(|it| it.rules.as_ref())
+            .is_none_or(Vec::is_empty)
+    }
+
+    fn is_free(&self, draft: &Draft, problems: &mut Problems) -> bool {
+        let mine = |it: &Attached| it.canary == self.canary;
+        if draft.canaries.iter().any(mine) {
+            problems.error(
+                &self.view.subject,
+                self.path.place.to_string(),
+                "path-duplicate",
+                format!("the canary has {} twice", self.path.key),
+                "the first one counts",
+            );
+            return false;
+        }
+        if draft.canaries.len() + 1 >= MAX_VARIANTS {
+            problems.error(
+                &self.view.subject,
+                self.path.place.to_string(),
+                "too-many-canaries",
+                format!("{} has {} older canaries", self.path.key, MAX_VARIANTS - 1),
+                "this one is left out there",
+            );
+            return false;
+        }
+        true
+    }
+
+    fn report_stray(&self, drafts: &Drafts, problems: &mut Problems) {
+        let key = &self.path.key;
+        let host = match &key.host {
+            HostPattern::Any => "requests without a host of their own".to_owned(),
+            host => format!("the host {host}"),
+        };
+        let why = if let Some(near) = near(key, drafts) {
+            format!("main Ingresses have {near}, which is a different location")
+        } else if drafts.hosts.contains(&key.host) {
+            format!("{host} has no such path")
+        } else {
+            format!("no main Ingress is for {host}")
+        };
+        problems.error(
+            &self.view.subject,
+            self.path.place.to_string(),
+            "canary-stray",
+            format!("no main Ingress has {key}: {why}"),
+            "this path of the canary is left out, its others work",
+        );
+    }
+}
+
+/// What somebody may have meant: the other path type, or with or without a slash at the end.
+fn near(key: &LocationKey, drafts: &Drafts) -> Option<LocationKey> {
+    let slashed = match key.path.strip_suffix('/') {
+        Some(path) => path.to_owned(),
+        None => format!("{}/", key.path),
+    };
+    let paths = [key.path.to_string(), slashed];
+    let kinds = [PathKind::Exact, PathKind::Prefix];
+    let all = paths.iter().flat_map(|path| kinds.map(|kind| (path, kind)));
+    all.map(|(path, kind)| LocationKey {
+        host: key.host.clone(),
+        path: path.as_str().into(),
+        kind,
+    })
+    .find(|near| drafts.has(near))
+}

@@ -1,0 +1,142 @@
+//! Ordinary Ingresses to Locations that have no canary yet.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+
+use super::View;
+use super::attach::Attached;
+use super::backends::{Backends, Target};
+use super::policy;
+use super::report::Problems;
+use super::rules::{self, Place, RulePath, Rules};
+use crate::model::{BackendFault, HostPattern, LocationKey, ObjectRef};
+
+/// A Location on its way.
+pub(super) struct Draft {
+    pub key: LocationKey,
+    /// The main Ingress that owns it.
+    pub owner: ObjectRef,
+    pub stable: Target,
+    /// Nobody wrote it: a default backend made it.
+    pub implicit: bool,
+    /// Oldest first.
+    pub canaries: Vec<Attached>,
+}
+
+/// The Locations and hosts of all main Ingresses.
+#[derive(Default)]
+pub(super) struct Drafts {
+    pub list: Vec<Draft>,
+    by_key: HashMap<LocationKey, usize>,
+    /// Every host that a main Ingress names, with or without a path.
+    pub hosts: BTreeSet<HostPattern>,
+}
+
+impl Drafts {
+    pub(super) fn get_mut(&mut self, key: &LocationKey) -> Option<&mut Draft> {
+        let index = self.by_key.get(key)?;
+        self.list.get_mut(*index)
+    }
+
+    pub(super) fn has(&self, key: &LocationKey) -> bool {
+        self.by_key.contains_key(key)
+    }
+
+    /// Adds a Location unless the key is taken; then gives the one that has it.
+    fn add(&mut self, draft: Draft) -> Result<(), &Draft> {
+        match self.by_key.entry(draft.key.clone()) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(self.list.len());
+                self.hosts.insert(draft.key.host.clone());
+                self.list.push(draft);
+                Ok(())
+            }
+            Entry::Occupied(taken) => self.list.get(*taken.get()).map_or(Ok(()), Err),
+        }
+    }
+}
+
+/// Makes the Locations of the main Ingresses, which are sorted by age: who comes first owns a key.
+///
+/// What is written comes before what a default backend implies, whatever the age.
+pub(super) fn locations<'a>(
+    mains: &[&View<'a>],
+    backends: &mut Backends<'a>,
+    problems: &mut Problems,
+) -> Drafts {
+    let mut drafts = Drafts::default();
+    let mut defaults = Vec::new();
+    for view in mains {
+        let rules = rules::read(view, problems);
+        let closed = policy::main_policy(view, problems);
+        drafts.hosts.extend(rules.hosts.iter().cloned());
+        defaults.push((view, rules::default_paths(view, &rules), closed));
+        add(view, rules, closed, &mut drafts, backends, problems);
+    }
+    for (view, paths, closed) in defaults {
+        let rules = Rules {
+            hosts: BTreeSet::new(),
+            paths,
+        };
+        add(view, rules, closed, &mut drafts, backends, problems);
+    }
+    drafts
+}
+
+fn add<'a>(
+    view: &View<'a>,
+    rules: Rules<'a>,
+    closed: Option<BackendFault>,
+    drafts: &mut Drafts,
+    backends: &mut Backends<'a>,
+    problems: &mut Problems,
+) {
+    for path in rules.paths {
+        let implicit = matches!(path.place, Place::DefaultBackend);
+        if drafts.has(&path.key) {
+            report_taken(view, &path, drafts, problems);
+            continue;
+        }
+        let field = path.place.backend();
+        let effect = "the path answers 503";
+        let key = backends.find(&view.subject, path.backend, &field, effect, problems);
+        let draft = Draft {
+            key: path.key,
+            owner: view.subject.object.clone(),
+            stable: Target { key, closed },
+            implicit,
+            canaries: Vec::new(),
+        };
+        // The key was free just now.
+        let _ = drafts.add(draft);
+    }
+}
+
+/// A path that somebody has already. Its own `/` in place of its default backend is no fault.
+fn report_taken(
+    view: &View<'_>,
+    path: &RulePath<'_>,
+    drafts: &mut Drafts,
+    problems: &mut Problems,
+) {
+    let Some(taken) = drafts.get_mut(&path.key) else {
+        return;
+    };
+    match path.place {
+        Place::Rule { .. } => problems.error(
+            &view.subject,
+            path.place.to_string(),
+            "path-duplicate",
+            format!("{} belongs to {} already", path.key, taken.owner),
+            "this one is left out, the older one stays",
+        ),
+        Place::DefaultBackend if taken.owner == view.subject.object => {}
+        Place::DefaultBackend => problems.warn(
+            &view.subject,
+            path.place.to_string(),
+            "default-backend-taken",
+            format!("{} belongs to {} already", path.key, taken.owner),
+            "the default backend is not used there",
+        ),
+    }
+}
