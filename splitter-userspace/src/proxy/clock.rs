@@ -53,7 +53,8 @@ impl Clock {
     /// Called every [`TICK`]: moves the time on and expires what is due.
     pub fn tick(&self) {
         let elapsed = self.started.elapsed().as_millis() / TICK.as_millis();
-        self.now.set(Tick::try_from(elapsed + 1).unwrap_or(Tick::MAX));
+        self.now
+            .set(Tick::try_from(elapsed + 1).unwrap_or(Tick::MAX));
         for socket in self.due() {
             socket.expire();
         }
@@ -61,7 +62,12 @@ impl Clock {
 
     /// Has every task that reads a socket look around.
     pub fn nudge_all(&self) {
-        let sockets: Vec<_> = self.sockets.borrow().iter().filter_map(Weak::upgrade).collect();
+        let sockets: Vec<_> = self
+            .sockets
+            .borrow()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
         for socket in sockets {
             socket.nudge();
         }

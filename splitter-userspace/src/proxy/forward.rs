@@ -100,7 +100,10 @@ async fn try_endpoint(
             Ok(exchanged) => return Ok(exchanged),
             Err(failed) => {
                 let stale = !failed.answered && !failed.timed_out;
-                match failed.unsent.or_else(|| copy.filter(|_| stale)?.into_request()) {
+                match failed
+                    .unsent
+                    .or_else(|| copy.filter(|_| stale)?.into_request())
+                {
                     Some(again) if stale => request = again,
                     again => {
                         return Err(TryFailed {

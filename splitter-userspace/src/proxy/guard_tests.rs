@@ -23,9 +23,18 @@ fn good_streams_pass_and_end_where_they_should() {
         ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", Phase::Idle),
         ("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", Phase::Idle),
         ("GET / HTTP/1.1\r\nHost", Phase::Head),
-        ("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab", Phase::Body),
-        ("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET", Phase::Head),
-        ("POST / HTTP/1.1\r\ncontent-length:\t0 \r\n\r\n", Phase::Idle),
+        (
+            "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab",
+            Phase::Body,
+        ),
+        (
+            "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET",
+            Phase::Head,
+        ),
+        (
+            "POST / HTTP/1.1\r\ncontent-length:\t0 \r\n\r\n",
+            Phase::Idle,
+        ),
         (
             "POST / HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n3;x=\"y\"\r\na\nb\r\n0\r\nT: v\r\n\r\n",
             Phase::Idle,
@@ -75,10 +84,22 @@ fn what_two_parsers_could_read_in_two_ways_is_refused() {
             "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
             Fault::BadFraming,
         ),
-        ("POST / HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\n", Fault::BadFraming),
-        ("POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", Fault::BadFraming),
-        ("POST / HTTP/1.1\r\nContent-Length: 0x1\r\n\r\n", Fault::BadFraming),
-        ("POST / HTTP/1.1\r\nContent-Length:\r\n\r\n", Fault::BadFraming),
+        (
+            "POST / HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\n",
+            Fault::BadFraming,
+        ),
+        (
+            "POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n",
+            Fault::BadFraming,
+        ),
+        (
+            "POST / HTTP/1.1\r\nContent-Length: 0x1\r\n\r\n",
+            Fault::BadFraming,
+        ),
+        (
+            "POST / HTTP/1.1\r\nContent-Length:\r\n\r\n",
+            Fault::BadFraming,
+        ),
         (
             "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
             Fault::BadFraming,
@@ -107,8 +128,16 @@ fn what_two_parsers_could_read_in_two_ways_is_refused() {
 #[test]
 fn broken_chunks_are_refused() {
     for body in [
-        "\r\n", "g\r\n", "-1\r\n", "3\nabc\r\n", "3\r\nabcd\r\n", "3\r\nabc\n", "3 x\r\nabc\r\n",
-        "11111111111111111\r\n", "0\r\n folded: x\r\n\r\n", "0\r\n\n",
+        "\r\n",
+        "g\r\n",
+        "-1\r\n",
+        "3\nabc\r\n",
+        "3\r\nabcd\r\n",
+        "3\r\nabc\n",
+        "3 x\r\nabc\r\n",
+        "11111111111111111\r\n",
+        "0\r\n folded: x\r\n\r\n",
+        "0\r\n\n",
     ] {
         let stream = format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
         assert_eq!(judge(stream.as_bytes()), Err(Fault::BadBody), "{body:?}");
@@ -122,17 +151,26 @@ fn heads_are_bounded_in_bytes_and_fields() {
     assert_eq!(judge(fields(101).as_bytes()), Err(Fault::HeadTooLarge));
     let bytes = |n: usize| format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "b".repeat(n));
     assert_eq!(judge(bytes(MAX_HEAD - 23).as_bytes()), Ok(Phase::Idle));
-    assert_eq!(judge(bytes(MAX_HEAD - 22).as_bytes()), Err(Fault::HeadTooLarge));
+    assert_eq!(
+        judge(bytes(MAX_HEAD - 22).as_bytes()),
+        Err(Fault::HeadTooLarge)
+    );
 }
 
 #[test]
 fn lines_without_end_are_bounded() {
     let mut guard = Guard::new(MAX_HEAD, 100);
-    assert_eq!(guard.observe(&vec![b'a'; MAX_HEAD + 1]), Err(Fault::HeadTooLarge));
+    assert_eq!(
+        guard.observe(&vec![b'a'; MAX_HEAD + 1]),
+        Err(Fault::HeadTooLarge)
+    );
     let mut guard = Guard::new(MAX_HEAD, 100);
     let head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;";
     assert_eq!(guard.observe(head), Ok(()));
-    assert_eq!(guard.observe(&vec![b'a'; CHUNK_LINE_MAX]), Err(Fault::BadBody));
+    assert_eq!(
+        guard.observe(&vec![b'a'; CHUNK_LINE_MAX]),
+        Err(Fault::BadBody)
+    );
 }
 
 proptest! {

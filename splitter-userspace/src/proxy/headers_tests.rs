@@ -36,7 +36,10 @@ fn hop_by_hop_fields_and_those_named_by_connection_go() {
     ]);
     let found = strip_hop_by_hop(&mut headers);
     assert_eq!(headers, map(&[("x-keep", "1"), ("trailer", "x-sum")]));
-    assert_eq!(found.upgrade, None, "an Upgrade that Connection does not name is none");
+    assert_eq!(
+        found.upgrade, None,
+        "an Upgrade that Connection does not name is none"
+    );
     assert!(found.trailers);
 }
 
@@ -63,7 +66,10 @@ fn an_upgrade_is_found_and_cleartext_http2_is_not_one() {
 
 #[test]
 fn what_the_client_says_of_itself_is_not_believed() {
-    let (client, host) = (HeaderValue::from_static("192.0.2.1"), HeaderValue::from_static("a:80"));
+    let (client, host) = (
+        HeaderValue::from_static("192.0.2.1"),
+        HeaderValue::from_static("a:80"),
+    );
     let mut headers = map(&[
         ("x-forwarded-for", "10.0.0.1"),
         ("x-real-ip", "10.0.0.1"),
@@ -85,7 +91,11 @@ fn what_the_client_says_of_itself_is_not_believed() {
         ("host", "a:80"),
         ("x-request-id", "192.0.2.1"),
     ] {
-        assert_eq!(headers.get(name).map(HeaderValue::as_bytes), Some(value.as_bytes()), "{name}");
+        assert_eq!(
+            headers.get(name).map(HeaderValue::as_bytes),
+            Some(value.as_bytes()),
+            "{name}"
+        );
     }
     assert!(!headers.contains_key("proxy") && !headers.contains_key("expect"));
 }
@@ -100,7 +110,10 @@ fn a_claim_of_an_original_address_without_one_goes() {
 
 #[test]
 fn a_trusted_balancer_is_believed_and_the_peer_is_added() {
-    let (client, host) = (HeaderValue::from_static("192.0.2.1"), HeaderValue::from_static("a"));
+    let (client, host) = (
+        HeaderValue::from_static("192.0.2.1"),
+        HeaderValue::from_static("a"),
+    );
     let mut headers = map(&[
         ("x-forwarded-for", "203.0.113.9, 198.51.100.1"),
         ("x-forwarded-for", "198.51.100.2"),
@@ -108,11 +121,18 @@ fn a_trusted_balancer_is_believed_and_the_peer_is_added() {
     ]);
     set_forwarded(&mut headers, &forwarded(&client, &host, true));
     for (name, value) in [
-        ("x-forwarded-for", "203.0.113.9, 198.51.100.1, 198.51.100.2, 192.0.2.1"),
+        (
+            "x-forwarded-for",
+            "203.0.113.9, 198.51.100.1, 198.51.100.2, 192.0.2.1",
+        ),
         ("x-real-ip", "203.0.113.9"),
         ("x-forwarded-proto", "https"),
         ("x-forwarded-host", "a"),
     ] {
-        assert_eq!(headers.get(name).map(HeaderValue::as_bytes), Some(value.as_bytes()), "{name}");
+        assert_eq!(
+            headers.get(name).map(HeaderValue::as_bytes),
+            Some(value.as_bytes()),
+            "{name}"
+        );
     }
 }

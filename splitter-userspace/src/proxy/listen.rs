@@ -88,7 +88,10 @@ pub struct Acceptor(AsyncFd<TcpListener>);
 
 impl Acceptor {
     /// Must be called on the worker's thread.
-    #[allow(unsafe_code, reason = "the reactor asks for a promise about the descriptor")]
+    #[allow(
+        unsafe_code,
+        reason = "the reactor asks for a promise about the descriptor"
+    )]
     pub fn new(listener: TcpListener) -> io::Result<Self> {
         // SAFETY: a `TcpListener` owns its descriptor and never changes it, and it goes nowhere
         // else.

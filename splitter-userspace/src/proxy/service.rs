@@ -37,7 +37,14 @@ pub async fn serve(
     let body = RequestBody::new(body, &client, worker.timeouts().read);
     journal.upload = body.upload();
     let head = parts.method == Method::HEAD;
-    let prepared = match prepare(&worker, &client, &mut parts, &body, &mut journal, &request_id) {
+    let prepared = match prepare(
+        &worker,
+        &client,
+        &mut parts,
+        &body,
+        &mut journal,
+        &request_id,
+    ) {
         Ok(prepared) => prepared,
         Err(fault) => return own_answer(&worker, fault, head, journal),
     };
@@ -87,10 +94,16 @@ fn prepare(
     );
     if let Some(protocol) = &upgrade {
         parts.headers.insert(UPGRADE, protocol.clone());
-        parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("upgrade"));
     } else if hop.trailers {
-        parts.headers.insert(TE, HeaderValue::from_static("trailers"));
-        parts.headers.insert(CONNECTION, HeaderValue::from_static("te"));
+        parts
+            .headers
+            .insert(TE, HeaderValue::from_static("trailers"));
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("te"));
     }
     // hyper takes a GET without a length to have no body; this one may have.
     if !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) {
@@ -134,9 +147,14 @@ fn answer(
         };
         client.set_tunnel(tunnel);
         parts.headers.insert(UPGRADE, protocol);
-        parts.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("upgrade"));
         journal.answer(parts.status.as_u16(), None);
-        return Ok(Response::from_parts(parts, AnswerBody::whole(Bytes::new(), journal)));
+        return Ok(Response::from_parts(
+            parts,
+            AnswerBody::whole(Bytes::new(), journal),
+        ));
     }
     close_if_draining(worker, client, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
@@ -161,12 +179,19 @@ fn own_answer(
     let mut response = Response::builder()
         .status(status)
         .header(SERVER, NAME)
-        .header(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))
+        .header(
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        )
         .header(CONTENT_LENGTH, text.len());
     if (fault.closes() || worker.is_draining()) && journal.is_http1() {
         response = response.header(CONNECTION, HeaderValue::from_static("close"));
     }
-    let body = if head { Bytes::new() } else { Bytes::from(text) };
+    let body = if head {
+        Bytes::new()
+    } else {
+        Bytes::from(text)
+    };
     response
         .body(AnswerBody::whole(body, journal))
         .map_err(io::Error::other)

@@ -280,10 +280,7 @@ impl Socket {
         let mut slices = [IoSlice::new(&[]); SLICES];
         let mut used = 0;
         let parts = std::iter::once(held).chain(bufs.iter().map(|buf| &**buf));
-        for (slot, part) in slices
-            .iter_mut()
-            .zip(parts.filter(|part| !part.is_empty()))
-        {
+        for (slot, part) in slices.iter_mut().zip(parts.filter(|part| !part.is_empty())) {
             *slot = IoSlice::new(part);
             used += 1;
         }

@@ -37,7 +37,9 @@ pub fn authority(parts: &request::Parts) -> Result<HeaderValue, Fault> {
         (Version::HTTP_11, None) => return Err(Fault::BadHost),
         // RFC 9113 8.3.1: the two must not disagree.
         (Version::HTTP_2, Some(host))
-            if !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
+            if !host
+                .as_bytes()
+                .eq_ignore_ascii_case(authority.as_str().as_bytes()) =>
         {
             return Err(Fault::BadHost);
         }
@@ -78,7 +80,10 @@ mod tests {
         let v11 = Version::HTTP_11;
         assert_eq!(judge("GET", "http://b/x", v11, &["a"]), Ok("b".to_owned()));
         assert_eq!(judge("GET", "http://b/x", v11, &[]), Err(Fault::BadHost));
-        assert_eq!(judge("GET", "ftp://b/x", v11, &["b"]), Err(Fault::BadTarget));
+        assert_eq!(
+            judge("GET", "ftp://b/x", v11, &["b"]),
+            Err(Fault::BadTarget)
+        );
     }
 
     #[test]
@@ -92,8 +97,14 @@ mod tests {
     #[test]
     fn no_tunnels_no_traces_no_asterisk() {
         let v11 = Version::HTTP_11;
-        assert_eq!(judge("CONNECT", "a:443", v11, &["a"]), Err(Fault::MethodNotAllowed));
-        assert_eq!(judge("TRACE", "/", v11, &["a"]), Err(Fault::MethodNotAllowed));
+        assert_eq!(
+            judge("CONNECT", "a:443", v11, &["a"]),
+            Err(Fault::MethodNotAllowed)
+        );
+        assert_eq!(
+            judge("TRACE", "/", v11, &["a"]),
+            Err(Fault::MethodNotAllowed)
+        );
         assert_eq!(judge("OPTIONS", "*", v11, &["a"]), Err(Fault::BadTarget));
     }
 }

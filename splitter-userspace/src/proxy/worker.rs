@@ -133,7 +133,9 @@ impl Worker {
         journal.location = Some(id);
         let split = &location.split;
         let slot = live.slot(id);
-        let weights = slot.map(|slot| self.weights.weights(slot)).unwrap_or_default();
+        let weights = slot
+            .map(|slot| self.weights.weights(slot))
+            .unwrap_or_default();
         let mut blocks = self.blocks.borrow_mut();
         let mut chance = self.chance.borrow_mut();
         let mut draw = blocks.draw(slot, &weights, &mut chance);
