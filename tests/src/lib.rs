@@ -1,1 +1,4 @@
 //! Fixtures shared by the tests.
+
+pub mod prometheus;
+pub mod telemetry;
