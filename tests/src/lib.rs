@@ -8,8 +8,10 @@
 
 pub mod backend;
 pub mod client;
+pub mod instance;
 pub mod manifests;
-pub mod splitter;
+pub mod prometheus;
+pub mod telemetry;
 
 use std::time::{Duration, Instant};
 

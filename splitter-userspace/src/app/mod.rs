@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::admin::{self, AdminState, Readiness};
 use crate::config::{Settings, Steering};
 use crate::dataplane::SlotTable;
 use crate::k8s::{ManifestWatcher, Manifests, Objects, translate};
@@ -56,6 +58,8 @@ pub struct Instance {
     watcher: ManifestWatcher,
     manifests: Manifests,
     proxy: Proxy,
+    admin: SocketAddr,
+    readiness: Readiness,
     log: AccessLog,
 }
 
@@ -87,11 +91,32 @@ impl Instance {
         let weights: Arc<dyn WeightSource> = table.clone();
         let (mut publisher, live) = Publisher::new(table, registry.config());
 
+        let readiness = Readiness::new();
+        let (read, listening) = (readiness.guard("manifests"), readiness.guard("listeners"));
+        let admin = TcpListener::bind(settings.admin).await.with_context(|| {
+            format!(
+                "cannot listen on --admin {}; free it or choose another",
+                settings.admin
+            )
+        })?;
+        let admin_addr = admin.local_addr()?;
+        tokio::spawn(admin::serve(
+            admin,
+            AdminState {
+                registry: registry.clone(),
+                readiness: readiness.clone(),
+                live: live.clone(),
+                problems: publisher.problems(),
+                weights: weights.clone(),
+            },
+        ));
+
         // Watched before it is read, so that no change falls between the two.
         let watcher = ManifestWatcher::start(&settings.manifests)
             .with_context(|| format!("cannot watch {}", settings.manifests.display()))?;
         let manifests = Manifests::new(&settings.manifests);
         let manifests = reload(manifests, &settings, &mut publisher).await?;
+        drop(read);
 
         let config = ProxyConfig {
             name: "all",
@@ -102,13 +127,16 @@ impl Instance {
             trust_forwarded: settings.use_forwarded_headers,
         };
         let proxy = Proxy::start(&config, &live, &weights, &registry, &log)?;
-        tracing::info!(addresses = ?proxy.addrs(), "serving");
+        drop(listening);
+        tracing::info!(addresses = ?proxy.addrs(), admin = %admin_addr, "serving");
         Ok(Instance {
             settings,
             publisher,
             watcher,
             manifests,
             proxy,
+            admin: admin_addr,
+            readiness,
             log,
         })
     }
@@ -116,6 +144,11 @@ impl Instance {
     /// Where requests are taken, with the ports that were chosen.
     pub fn http(&self) -> &[SocketAddr] {
         self.proxy.addrs()
+    }
+
+    /// Where health, metrics and dumps are.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
     }
 
     /// Follows the manifests until `stop` is ready, then finishes what is in hand.
@@ -135,6 +168,7 @@ impl Instance {
                 () = &mut stop => break,
             }
         }
+        self.readiness.drain();
         let (proxy, deadline) = (self.proxy, self.settings.drain_timeout);
         tokio::task::spawn_blocking(move || proxy.drain(deadline)).await?;
         self.log.close(LOG_DEADLINE);

@@ -25,7 +25,8 @@ pub struct RunArgs {
         env = "SPLITTER_HTTP",
         value_name = "ADDR",
         default_value = "0.0.0.0:80",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = values::listen
     )]
     pub http: Vec<SocketAddr>,
 
@@ -34,7 +35,8 @@ pub struct RunArgs {
         long,
         env = "SPLITTER_ADMIN",
         value_name = "ADDR",
-        default_value = "0.0.0.0:10254"
+        default_value = "0.0.0.0:10254",
+        value_parser = values::listen
     )]
     pub admin: SocketAddr,
 
@@ -268,4 +270,138 @@ fn is_dns_name(text: &str) -> bool {
             && !label.ends_with('-')
     };
     text.len() <= 253 && text.split('.').all(label)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::config::{Limits, Timeouts};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: RunArgs,
+    }
+
+    fn settings(args: &[&str]) -> Result<Settings, SettingsError> {
+        let line = ["splitter", "--manifests=m"].iter().chain(args);
+        Line::try_parse_from(line).unwrap().run.try_into()
+    }
+
+    #[test]
+    fn nothing_said_is_every_default() {
+        let all = settings(&[]).unwrap();
+        assert_eq!(all.manifests, PathBuf::from("m"));
+        assert_eq!(all.http, ["0.0.0.0:80".parse().unwrap()]);
+        assert_eq!(all.admin, "0.0.0.0:10254".parse().unwrap());
+        assert_eq!(all.steering, Steering::Auto);
+        assert_eq!(all.class, ClassSettings::default());
+        assert_eq!(all.workers, usable_cpus());
+        assert_eq!(all.log_format, LogFormat::Text);
+        assert_eq!(all.access_log, AccessLog::Stdout);
+        assert!(!all.use_forwarded_headers);
+        assert_eq!(all.drain_timeout, Duration::from_secs(30));
+        assert_eq!(all.timeouts, Timeouts::default());
+        assert_eq!(all.limits, Limits::default());
+        assert_eq!(all.identity, Identity::default());
+    }
+
+    #[test]
+    fn every_flag_sets_its_field() {
+        let all = settings(&[
+            "--http=127.0.0.1:1,127.0.0.1:2",
+            "--http=[::1]:3",
+            "--admin=127.0.0.1:4",
+            "--steering=sk-lookup",
+            "--ingress-class=own",
+            "--watch-ingress-without-class",
+            "--annotations-prefix=own.example",
+            "--workers=3",
+            "--log-format=json",
+            "--access-log=/a",
+            "--use-forwarded-headers",
+            "--drain-timeout=1s",
+            "--connect-timeout=2s",
+            "--read-timeout=3s",
+            "--send-timeout=4s",
+            "--header-timeout=5s",
+            "--keep-alive-timeout=6s",
+            "--upstream-idle-timeout=7s",
+            "--max-connections=8",
+            "--max-head-bytes=9",
+            "--max-headers=10",
+            "--upstream-idle-per-endpoint=11",
+            "--pod-namespace=ns",
+            "--pod-name=pod",
+        ])
+        .unwrap();
+        let expected = Settings {
+            manifests: "m".into(),
+            http: ["127.0.0.1:1", "127.0.0.1:2", "[::1]:3"]
+                .map(|addr| addr.parse().unwrap())
+                .to_vec(),
+            admin: "127.0.0.1:4".parse().unwrap(),
+            steering: Steering::SkLookup,
+            class: ClassSettings {
+                ingress_class: "own".to_owned(),
+                without_class: true,
+                annotations_prefix: "own.example".to_owned(),
+                ..ClassSettings::default()
+            },
+            workers: 3,
+            log_format: LogFormat::Json,
+            access_log: AccessLog::File("/a".into()),
+            use_forwarded_headers: true,
+            drain_timeout: Duration::from_secs(1),
+            timeouts: Timeouts {
+                connect: Duration::from_secs(2),
+                read: Duration::from_secs(3),
+                send: Duration::from_secs(4),
+                header: Duration::from_secs(5),
+                keep_alive: Duration::from_secs(6),
+                upstream_idle: Duration::from_secs(7),
+            },
+            limits: Limits {
+                max_connections: 8,
+                max_head_bytes: 9,
+                max_headers: 10,
+                upstream_idle_per_endpoint: 11,
+            },
+            identity: Identity {
+                pod_namespace: "ns".to_owned(),
+                pod_name: "pod".to_owned(),
+            },
+        };
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn any_free_port_may_be_asked_for_everywhere() {
+        let all = settings(&["--http=127.0.0.1:0", "--admin=127.0.0.1:0"]);
+        assert!(all.is_ok(), "{all:?}");
+    }
+
+    #[test]
+    fn names_are_those_that_kubernetes_takes() {
+        for name in ["nginx", "a.b-c.d1", "0", &"a".repeat(253)] {
+            assert!(is_dns_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "A",
+            "a_b",
+            "-a",
+            "a-",
+            "a..b",
+            ".a",
+            "a/b",
+            "é",
+            &"a".repeat(254),
+        ] {
+            assert!(!is_dns_name(name), "{name}");
+        }
+    }
 }

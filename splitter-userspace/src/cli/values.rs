@@ -1,9 +1,16 @@
 //! Parsers of single values. Their errors say what is allowed.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::config::AccessLog;
+
+/// An address to listen on.
+pub(super) fn listen(text: &str) -> Result<SocketAddr, String> {
+    let addr = text.parse();
+    addr.map_err(|_| "expected an IP address and a port such as 0.0.0.0:80 or [::]:80".to_owned())
+}
 
 /// A time such as `30s`, `500ms`, `2m`, `1h`; a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
@@ -57,7 +64,29 @@ pub(super) fn access_log(text: &str) -> Result<AccessLog, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
+
+    #[test]
+    fn an_address_has_a_port_and_no_name() {
+        assert_eq!(
+            listen("[::1]:80"),
+            Ok(SocketAddr::from((Ipv6Addr::LOCALHOST, 80)))
+        );
+        for text in [
+            "",
+            "80",
+            ":80",
+            "0.0.0.0",
+            "localhost:80",
+            "1.2.3.4:65536",
+            "::1:80",
+        ] {
+            let error = listen(text).err().unwrap_or_default();
+            assert!(error.contains("[::]:80"), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn durations_have_a_unit_or_are_seconds() {

@@ -11,4 +11,5 @@ pub use metrics::{
     Labels, MAX_SERIES, MetricKind, OpenGuard, Registry, STEERING_MODE, Text, WorkerMetrics,
 };
 
+pub(crate) use metrics::{PROBLEMS, VARIANT_WEIGHT};
 pub use record::{Record, UpstreamRecord};

@@ -3,6 +3,8 @@
 mod escape;
 mod json;
 mod stamp;
+#[cfg(test)]
+mod tests;
 mod text;
 mod writer;
 

@@ -107,7 +107,7 @@ pub(crate) const REQUESTS_OPEN: Family =
     Family::gauge("splitter_requests_in_flight", "Requests being answered now");
 pub(crate) const SERIES: Family = Family::gauge(
     "splitter_metrics_series",
-    "Label sets held for requests, over all workers",
+    "Label sets held for requests, by family, added up over the workers",
 );
 pub(crate) const SERIES_DROPPED: Family = Family::counter(
     "splitter_metrics_dropped_total",

@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use http::Method;
 
-use crate::model::HostPattern;
 use crate::telemetry::Record;
 use crate::telemetry::side::{host_label, path_type};
 
+use super::scope::Scope;
 use super::text::Labels;
 
 /// The labels of ingress-nginx's families. The order of the fields is the order of the samples.
@@ -25,8 +25,9 @@ pub(super) struct RequestLabels {
 }
 
 impl RequestLabels {
-    /// Labels of a request that has a Location.
-    pub(super) fn of(record: &Record<'_>) -> Self {
+    /// Without a Location only the host is known: the main Ingress and Service stay empty, as for
+    /// ingress-nginx's own default backend.
+    pub(super) fn of(record: &Record<'_>, scope: Scope) -> Self {
         let mut labels = RequestLabels {
             method: method_label(method_index(record.method)),
             status: record.status,
@@ -37,6 +38,8 @@ impl RequestLabels {
             labels.ingress = location.ingress.name.clone();
             labels.host = host_label(&location.key.host).into_owned();
             labels.path = location.key.path.clone();
+        } else {
+            labels.host = scope.host(record);
         }
         if let Some(key) = record.main().and_then(|side| side.backend) {
             labels.service = key.service.clone();
@@ -45,14 +48,6 @@ impl RequestLabels {
             labels.canary = key.to_string();
         }
         labels
-    }
-
-    /// Labels of a request whose host is known but that has no Location.
-    pub(super) fn of_host(record: &Record<'_>, host: &HostPattern) -> Self {
-        RequestLabels {
-            host: host_label(host).into_owned(),
-            ..Self::of(record)
-        }
     }
 
     pub(super) fn write(&self, labels: &mut Labels) {
@@ -88,7 +83,7 @@ pub(super) struct TruthLabels {
 }
 
 impl TruthLabels {
-    pub(super) fn of(record: &Record<'_>, pool: &'static str) -> Self {
+    pub(super) fn of(record: &Record<'_>, scope: Scope, pool: &'static str) -> Self {
         let mut labels = TruthLabels {
             reason: record.reason().map_or("", |reason| reason.as_str()),
             fault: record.fault.unwrap_or(""),
@@ -102,6 +97,8 @@ impl TruthLabels {
             labels.host = host_label(&location.key.host).into_owned();
             labels.path = location.key.path.clone();
             labels.path_type = path_type(location.key.kind);
+        } else {
+            labels.host = scope.host(record);
         }
         if let Some(side) = record.chosen() {
             labels.variant = side.variant.name.clone();

@@ -1,5 +1,6 @@
 //! Counters written by the workers and read by the scraper, and the page made of them.
 
+mod cache;
 mod config;
 mod connections;
 mod families;
@@ -10,6 +11,7 @@ mod named;
 mod page;
 mod process;
 mod registry;
+mod scope;
 mod series;
 mod shard;
 mod text;

@@ -17,7 +17,7 @@ pub(super) fn write(inner: &Inner, text: &mut Text) {
     write_requests(&shards, text);
     write_truth(&shards, text);
     write_faults(&shards, text);
-    write_room(inner, &shards, text);
+    write_series(&shards, text);
     write_connections(inner, text);
     write_process(inner, text);
 }
@@ -108,8 +108,8 @@ fn write_truth(shards: &[Arc<Shard>], text: &mut Text) {
 fn write_faults(shards: &[Arc<Shard>], text: &mut Text) {
     let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for shard in shards {
-        for (fault, cell) in shard.faults.list() {
-            *sums.entry((fault, shard.pool)).or_default() += cell.get();
+        for (fault, cell) in lock(&shard.faults).iter() {
+            *sums.entry((*fault, shard.pool)).or_default() += cell.get();
         }
     }
     if sums.is_empty() {
@@ -122,22 +122,33 @@ fn write_faults(shards: &[Arc<Shard>], text: &mut Text) {
     }
 }
 
-fn write_room(inner: &Inner, shards: &[Arc<Shard>], text: &mut Text) {
-    text.family(&families::SERIES);
-    let rooms = [
-        ("nginx", &inner.request_room),
-        ("splitter", &inner.truth_room),
+fn write_series(shards: &[Arc<Shard>], text: &mut Text) {
+    let held = [
+        (
+            "nginx",
+            shards.iter().map(|s| s.requests.len()).sum::<usize>(),
+        ),
+        ("splitter", shards.iter().map(|s| s.truth.len()).sum()),
     ];
-    for (family, room) in rooms {
+    text.family(&families::SERIES);
+    for (family, count) in held {
         let labels = pairs(&families::SERIES, text, &[("family", family)]);
-        text.sample(&families::SERIES, &labels, room.used() as u64);
+        text.sample(&families::SERIES, &labels, count as u64);
     }
+    let dropped = [
+        (
+            "nginx",
+            shards.iter().map(|s| s.dropped_requests.get()).sum(),
+        ),
+        (
+            "splitter",
+            shards.iter().map(|s| s.dropped_truth.get()).sum(),
+        ),
+    ];
     text.family(&families::SERIES_DROPPED);
-    let dropped_requests = shards.iter().map(|s| s.dropped_requests.get()).sum();
-    let dropped_truth = shards.iter().map(|s| s.dropped_truth.get()).sum();
-    for (family, dropped) in [("nginx", dropped_requests), ("splitter", dropped_truth)] {
+    for (family, count) in dropped {
         let labels = pairs(&families::SERIES_DROPPED, text, &[("family", family)]);
-        text.sample(&families::SERIES_DROPPED, &labels, dropped);
+        text.sample(&families::SERIES_DROPPED, &labels, count);
     }
 }
 
@@ -208,9 +219,7 @@ pub(super) fn prune(inner: &Inner, snapshot: &Snapshot) {
         ingress.is_empty() || known.contains(&(namespace, ingress))
     };
     for shard in lock(&inner.shards).iter() {
-        let requests = &shard.requests;
-        requests.retain(&inner.request_room, |l| keep(&l.namespace, &l.ingress));
-        let truth = &shard.truth;
-        truth.retain(&inner.truth_room, |l| keep(&l.namespace, &l.ingress));
+        shard.requests.retain(|l| keep(&l.namespace, &l.ingress));
+        shard.truth.retain(|l| keep(&l.namespace, &l.ingress));
     }
 }

@@ -4,17 +4,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::model::Snapshot;
 
 use super::named::Named;
-use super::shard::{Room, Shard, lock};
+use super::shard::{Shard, lock};
 use super::text::{Labels, Text};
 use super::{ConfigMetrics, Counter, Family, Gauge, WorkerMetrics, page};
 
-/// How many label sets of requests there may be over all workers, for ingress-nginx's families and
-/// for our own each. A label set of the former takes about 800 bytes and up to 90 lines of the
-/// page.
-pub const MAX_SERIES: usize = 20_000;
-
-/// How many names of faults there may be, times workers. They are fixed in the code.
-const MAX_FAULTS: usize = 1 << 16;
+/// How many label sets of requests one worker holds, for ingress-nginx's families and for our own
+/// each; what has no room is counted in `splitter_metrics_dropped_total`. A label set of the former
+/// takes about 800 bytes, and up to 90 lines of the page.
+pub const MAX_SERIES: usize = 10_000;
 
 /// The constant labels of ingress-nginx's families.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,18 +34,17 @@ pub(super) struct Inner {
     pub(super) started: u64,
     pub(super) shards: Mutex<Vec<Arc<Shard>>>,
     named: Mutex<Named>,
-    pub(super) request_room: Room,
-    pub(super) truth_room: Room,
-    pub(super) fault_room: Room,
+    /// Of the tables of each shard.
+    limit: usize,
 }
 
 impl Registry {
-    /// An empty registry with room for [`MAX_SERIES`] label sets.
+    /// An empty registry with room for [`MAX_SERIES`].
     pub fn new(labels: &ControllerLabels) -> Self {
         Self::with_limit(labels, MAX_SERIES)
     }
 
-    /// An empty registry with room for `limit` label sets of requests.
+    /// An empty registry with room for `limit` label sets of requests a worker.
     pub fn with_limit(labels: &ControllerLabels, limit: usize) -> Self {
         let mut controller = Labels::default();
         controller.push("controller_namespace", &labels.namespace);
@@ -60,9 +56,7 @@ impl Registry {
             started: started.map_or(0, |since| since.as_secs()),
             shards: Mutex::default(),
             named: Mutex::default(),
-            request_room: Room::new(limit),
-            truth_room: Room::new(limit),
-            fault_room: Room::new(MAX_FAULTS),
+            limit,
         }))
     }
 
@@ -74,13 +68,13 @@ impl Registry {
         let shard = if let Some(shard) = free {
             shard.clone()
         } else {
-            let shard = Arc::new(Shard::new(pool));
+            let shard = Arc::new(Shard::new(pool, self.0.limit));
             shard.take();
             shards.push(shard.clone());
             shard
         };
         drop(shards);
-        WorkerMetrics::new(self.0.clone(), shard)
+        WorkerMetrics::new(&self.0, shard)
     }
 
     /// A cell of a named counter. Labels must come from a small set that is known beforehand.
@@ -91,6 +85,12 @@ impl Registry {
     /// A cell of a named gauge. Labels must come from a small set that is known beforehand.
     pub fn gauge(&self, family: &Family, labels: &[(&'static str, &str)]) -> Gauge {
         self.0.gauge(family, labels)
+    }
+
+    /// The sum of a named counter over all its cells and labels.
+    #[cfg(test)]
+    pub(in crate::telemetry) fn sum(&self, family: &Family) -> u64 {
+        self.0.sum(family)
     }
 
     /// What is counted about applied configurations.

@@ -1,6 +1,6 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::labels::{RequestLabels, TruthLabels};
@@ -16,23 +16,30 @@ pub(super) struct Shard {
     taken: AtomicBool,
     pub(super) requests: Table<RequestLabels, Block>,
     pub(super) truth: Table<TruthLabels, Cell>,
-    pub(super) faults: Table<&'static str, Cell>,
+    /// By name; the names are fixed in the code.
+    pub(super) faults: Mutex<BTreeMap<&'static str, Arc<Cell>>>,
     /// Observations of ingress-nginx's families and of our own that had no room.
     pub(super) dropped_requests: Cell,
     pub(super) dropped_truth: Cell,
 }
 
 impl Shard {
-    pub(super) fn new(pool: &'static str) -> Self {
+    /// Room for `limit` label sets of each kind.
+    pub(super) fn new(pool: &'static str, limit: usize) -> Self {
         Shard {
             pool,
             taken: AtomicBool::new(false),
-            requests: Table::default(),
-            truth: Table::default(),
-            faults: Table::default(),
+            requests: Table::new(limit),
+            truth: Table::new(limit),
+            faults: Mutex::default(),
             dropped_requests: Cell::default(),
             dropped_truth: Cell::default(),
         }
+    }
+
+    /// The counter of a fault.
+    pub(super) fn fault(&self, name: &'static str) -> Arc<Cell> {
+        lock(&self.faults).entry(name).or_default().clone()
     }
 
     /// Claims the shard for one worker. The pair of orderings hands the cells over, which are
@@ -49,32 +56,36 @@ impl Shard {
     }
 }
 
-/// Series by their labels.
+/// Series by their labels, at most `limit`.
 pub(super) struct Table<K, V> {
+    limit: usize,
     series: Mutex<HashMap<K, Arc<V>>>,
 }
 
-impl<K, V> Default for Table<K, V> {
-    fn default() -> Self {
+impl<K: Eq + Hash + Clone, V: Default> Table<K, V> {
+    fn new(limit: usize) -> Self {
         Table {
-            series: Mutex::new(HashMap::new()),
+            limit,
+            series: Mutex::default(),
         }
     }
-}
 
-impl<K: Eq + Hash + Clone, V: Default> Table<K, V> {
-    /// The series of these labels; made if there is room, which `count` keeps over all workers.
-    pub(super) fn get(&self, labels: K, count: &Room) -> Option<Arc<V>> {
+    /// The series of these labels, made if there is room for it.
+    pub(super) fn get(&self, labels: K) -> Option<Arc<V>> {
         let mut series = lock(&self.series);
         if let Some(found) = series.get(&labels) {
             return Some(found.clone());
         }
-        if !count.take() {
+        if series.len() >= self.limit {
             return None;
         }
         let made = Arc::new(V::default());
         series.insert(labels, made.clone());
         Some(made)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        lock(&self.series).len()
     }
 
     /// A copy of the list, in no order.
@@ -84,41 +95,8 @@ impl<K: Eq + Hash + Clone, V: Default> Table<K, V> {
     }
 
     /// Forgets the series whose labels do not pass.
-    pub(super) fn retain(&self, count: &Room, mut keep: impl FnMut(&K) -> bool) {
-        let mut series = lock(&self.series);
-        let before = series.len();
-        series.retain(|labels, _| keep(labels));
-        count.free(before - series.len());
-    }
-}
-
-/// How many series there may be, and are.
-pub(super) struct Room {
-    pub(super) limit: usize,
-    used: AtomicUsize,
-}
-
-impl Room {
-    pub(super) fn new(limit: usize) -> Self {
-        Room {
-            limit,
-            used: AtomicUsize::new(0),
-        }
-    }
-
-    pub(super) fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    fn take(&self) -> bool {
-        let more = |used| (used < self.limit).then_some(used + 1);
-        self.used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .is_ok()
-    }
-
-    fn free(&self, n: usize) {
-        self.used.fetch_sub(n, Ordering::Relaxed);
+    pub(super) fn retain(&self, mut keep: impl FnMut(&K) -> bool) {
+        lock(&self.series).retain(|labels, _| keep(labels));
     }
 }
 

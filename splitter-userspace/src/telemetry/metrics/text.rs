@@ -1,6 +1,8 @@
 use std::fmt::Write as _;
 
 use super::Family;
+use crate::model::LocationKey;
+use crate::telemetry::side::{host_label, path_type};
 
 /// Writes Prometheus' text format (version 0.0.4).
 pub struct Text {
@@ -21,6 +23,13 @@ impl Labels {
         } else {
             Labels::default()
         }
+    }
+
+    /// Adds `host`, `path` and `path_type` as our own families have them.
+    pub fn push_location(&mut self, key: &LocationKey) {
+        self.push("host", &host_label(&key.host));
+        self.push("path", &key.path);
+        self.push("path_type", path_type(key.kind));
     }
 
     /// Adds a pair.
