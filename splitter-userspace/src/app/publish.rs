@@ -66,7 +66,8 @@ impl Publisher {
         } else {
             self.metrics.applied(generation);
         }
-        let live = Arc::new(present.next(generation, snapshot, next.slots.clone()));
+        let router = present.router_for(&snapshot);
+        let live = Arc::new(Live::new(generation, snapshot, router, next.slots.clone()));
         self.tracker.add(&live);
         self.applied = next;
         tracing::info!(

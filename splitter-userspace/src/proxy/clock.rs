@@ -40,6 +40,11 @@ impl Clock {
         self.now.get()
     }
 
+    /// The same in milliseconds since the worker started.
+    pub fn millis(&self) -> u64 {
+        u64::from(self.now.get()) * TICK.as_millis() as u64
+    }
+
     /// The tick at which `timeout` from now is over for sure.
     pub fn after(&self, timeout: Duration) -> Tick {
         self.now.get().saturating_add(ticks(timeout))

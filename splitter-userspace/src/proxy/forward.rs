@@ -49,13 +49,13 @@ pub async fn forward(
     journal: &mut Journal,
 ) -> Result<Exchanged, Fault> {
     let mut request = request;
-    let mut tried: [Option<SocketAddr>; TRIES_MAX] = [None; TRIES_MAX];
+    let mut tried = [endpoint_none(); TRIES_MAX];
     let mut last = Fault::NoEndpoint;
     for attempt in 0..TRIES_MAX {
-        let Some(endpoint) = worker.pick(backend, &tried) else {
+        let Some(endpoint) = worker.pick(backend, &tried[..attempt]) else {
             break;
         };
-        tried[attempt] = Some(endpoint);
+        tried[attempt] = endpoint;
         journal.picked = Some(Instant::now());
         journal.upstream = Some(UpstreamRecord {
             addr: endpoint,
@@ -83,6 +83,11 @@ pub async fn forward(
         }
     }
     Err(last)
+}
+
+/// Fills the places of Endpoints that have not been tried.
+fn endpoint_none() -> SocketAddr {
+    SocketAddr::from(([0, 0, 0, 0], 0))
 }
 
 /// Sends `request` to this Endpoint, on a kept connection if there is one.

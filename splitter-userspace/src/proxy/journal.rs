@@ -13,7 +13,7 @@ use super::client::Client;
 use super::fault::Fault;
 use super::worker::{Current, Worker};
 use crate::model::LocationId;
-use crate::routing::{Decision, host::normalize};
+use crate::routing::{Decision, normalize};
 use crate::telemetry::{OpenGuard, Record, UpstreamRecord};
 
 /// See the module's text. Dropped without an end, it counts as a client that left.

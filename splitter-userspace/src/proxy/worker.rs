@@ -18,7 +18,9 @@ use super::pool::UpstreamPool;
 use super::upstream::Upstream;
 use crate::config::{Limits, Timeouts};
 use crate::model::Backend;
-use crate::routing::{Balance, Blocks, Found, Live, WeightSource, decide, resolve};
+use crate::routing::{
+    Blocks, Found, Live, Picker, SlotId, Tick, WeightSource, decide, normalize, resolve,
+};
 use crate::telemetry::{ConnectionMetrics, Counter, Record, WorkerLog, WorkerMetrics};
 
 /// The longest X-Request-ID that is taken over from a trusted client, in bytes.
@@ -65,7 +67,7 @@ pub struct Worker {
     name: &'static str,
     chance: RefCell<fastrand::Rng>,
     blocks: RefCell<Blocks>,
-    balance: RefCell<Balance>,
+    picker: RefCell<Picker>,
     metrics: RefCell<WorkerMetrics>,
     connections: ConnectionMetrics,
     log: RefCell<WorkerLog>,
@@ -90,8 +92,8 @@ impl Worker {
             limits: parts.limits,
             trust_forwarded: parts.trust_forwarded,
             name: parts.name,
-            blocks: RefCell::default(),
-            balance: RefCell::new(Balance::new(chance.u64(..))),
+            blocks: RefCell::new(Blocks::new(chance.fork())),
+            picker: RefCell::new(Picker::new(chance.fork())),
             chance: RefCell::new(chance),
             connections: parts.metrics.connections().clone(),
             metrics: RefCell::new(parts.metrics),
@@ -108,6 +110,7 @@ impl Worker {
 
     /// Takes over a newly published state. Requests in hand go on with theirs.
     pub fn publish(&self, live: Arc<Live>) {
+        self.picker.borrow_mut().keep(&live.snapshot);
         *self.current.borrow_mut() = Rc::new(Current { live });
     }
 
@@ -123,7 +126,7 @@ impl Worker {
     ) -> Result<Arc<Backend>, Fault> {
         let current = journal.current().clone();
         let live = &current.live;
-        let host = crate::routing::host::normalize(host).ok_or(Fault::BadHost)?;
+        let host = normalize(host).ok_or(Fault::BadHost)?;
         let id = match live.router.find(&host, parts.uri.path()) {
             Found::Location(id) => id,
             Found::Ambiguous => return Err(Fault::AmbiguousPath),
@@ -132,13 +135,10 @@ impl Worker {
         let location = live.snapshot.location(id).ok_or(Fault::NoLocation)?;
         journal.location = Some(id);
         let split = &location.split;
-        let slot = live.slot(id);
-        let weights = slot
-            .map(|slot| self.weights.weights(slot))
-            .unwrap_or_default();
+        let slot = live.slot(id).unwrap_or(SlotId(u32::MAX));
+        let weights = self.weights.weights(slot);
         let mut blocks = self.blocks.borrow_mut();
-        let mut chance = self.chance.borrow_mut();
-        let mut draw = blocks.draw(slot, &weights, &mut chance);
+        let mut draw = blocks.slot(slot, &weights);
         let decision = decide(split, &parts.headers, &weights, &mut draw);
         let resolved =
             resolve(&live.snapshot, location, decision).map_err(|_| Fault::NoEndpoint)?;
@@ -150,22 +150,29 @@ impl Worker {
     }
 
     /// The Endpoint of `backend` that is next, leaving out those in `tried`.
-    pub fn pick(&self, backend: &Backend, tried: &[Option<SocketAddr>]) -> Option<SocketAddr> {
-        self.balance
+    pub fn pick(&self, backend: &Backend, tried: &[SocketAddr]) -> Option<SocketAddr> {
+        self.picker
             .borrow_mut()
-            .pick(backend, tried, self.clock.now())
+            .pick(backend, tried, self.now())
             .map(|endpoint| endpoint.addr)
     }
 
     /// Leaves an Endpoint alone for a while: it did not accept.
     pub fn eject(&self, endpoint: SocketAddr) {
-        self.balance.borrow_mut().failed(endpoint, self.clock.now());
+        self.picker
+            .borrow_mut()
+            .health()
+            .refused(endpoint, self.now());
         self.ejections.inc();
     }
 
     /// An Endpoint has answered: whatever was held against it is forgotten.
     pub fn endpoint_answered(&self, endpoint: SocketAddr) {
-        self.balance.borrow_mut().answered(endpoint);
+        self.picker.borrow_mut().health().answered(endpoint);
+    }
+
+    fn now(&self) -> Tick {
+        Tick(self.clock.millis())
     }
 
     /// A new connection to `endpoint`.
