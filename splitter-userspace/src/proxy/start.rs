@@ -251,7 +251,6 @@ async fn accept(worker: Rc<Worker>, acceptor: Acceptor, local: SocketAddr) {
             continue;
         }
         let open = worker.connections().open();
-        let local = stream.local_addr().unwrap_or(local);
         let worker = worker.clone();
         tokio::task::spawn_local(async move {
             super::conn::serve(worker, stream, peer, local).await;

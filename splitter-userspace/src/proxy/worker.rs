@@ -189,8 +189,8 @@ impl Worker {
         {
             return id.clone();
         }
-        let text = format!("{:032x}", self.chance.borrow_mut().u128(..));
-        HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("0"))
+        let id = hex(self.chance.borrow_mut().u128(..));
+        HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("0"))
     }
 
     /// Counts and logs a finished request.
@@ -268,4 +268,15 @@ impl Worker {
     pub fn name(&self) -> &'static str {
         self.name
     }
+}
+
+/// 32 hexadecimal digits.
+fn hex(id: u128) -> [u8; 32] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [b'0'; 32];
+    for (index, digit) in text.iter_mut().enumerate() {
+        let nibble = (id >> (124 - 4 * index)) & 0xf;
+        *digit = DIGITS[nibble as usize];
+    }
+    text
 }
