@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 
+use super::class_args::ClassArgs;
 use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::values;
-use crate::config::{
-    AccessLog, ClassError, ClassSettings, Identity, LogFormat, Settings, SettingsError, Steering,
-};
+use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Steering};
 
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
 /// commas.
@@ -125,40 +124,6 @@ pub struct RunArgs {
     pub pod_name: String,
 }
 
-/// Flags that say which Ingresses are ours.
-#[derive(Args, Clone, Debug)]
-pub struct ClassArgs {
-    /// IngressClass whose Ingresses are served
-    #[arg(
-        long,
-        env = "SPLITTER_INGRESS_CLASS",
-        value_name = "NAME",
-        default_value = "nginx"
-    )]
-    pub ingress_class: String,
-
-    /// Serve Ingresses that name no class at all
-    #[arg(
-        long,
-        env = "SPLITTER_WATCH_INGRESS_WITHOUT_CLASS",
-        action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = false,
-        default_missing_value = "true"
-    )]
-    pub watch_ingress_without_class: bool,
-
-    /// Prefix of annotations, beside splitter.io
-    #[arg(
-        long,
-        env = "SPLITTER_ANNOTATIONS_PREFIX",
-        value_name = "PREFIX",
-        default_value = "nginx.ingress.kubernetes.io"
-    )]
-    pub annotations_prefix: String,
-}
-
 /// Values of `--steering`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SteeringArg {
@@ -199,7 +164,7 @@ impl TryFrom<RunArgs> for Settings {
             http: args.http,
             admin: args.admin,
             steering: args.steering.into(),
-            class: args.class.try_into()?,
+            class: args.class.into(),
             workers: args.workers.unwrap_or_else(usable_cpus),
             log_format: args.log_format.into(),
             access_log: args.access_log,
@@ -211,25 +176,6 @@ impl TryFrom<RunArgs> for Settings {
                 pod_namespace: args.pod_namespace,
                 pod_name: args.pod_name,
             },
-        })
-    }
-}
-
-impl TryFrom<ClassArgs> for ClassSettings {
-    type Error = ClassError;
-
-    fn try_from(args: ClassArgs) -> Result<Self, ClassError> {
-        if !is_dns_name(&args.ingress_class) {
-            return Err(ClassError::IngressClass(args.ingress_class));
-        }
-        if !is_dns_name(&args.annotations_prefix) {
-            return Err(ClassError::AnnotationsPrefix(args.annotations_prefix));
-        }
-        Ok(ClassSettings {
-            ingress_class: args.ingress_class,
-            without_class: args.watch_ingress_without_class,
-            annotations_prefix: args.annotations_prefix,
-            ..ClassSettings::default()
         })
     }
 }
@@ -260,25 +206,13 @@ fn usable_cpus() -> usize {
     cpus.min(values::MAX_WORKERS)
 }
 
-/// Whether Kubernetes takes it as a DNS subdomain: the name of an object or a prefix of a key.
-fn is_dns_name(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.bytes().all(inner)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(label)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::config::{Limits, Timeouts};
+    use crate::config::{ClassSettings, Limits, Timeouts};
 
     #[derive(Parser)]
     struct Line {
@@ -317,6 +251,7 @@ mod tests {
             "--admin=127.0.0.1:4",
             "--steering=sk-lookup",
             "--ingress-class=own",
+            "--controller-class=own.example/a",
             "--watch-ingress-without-class",
             "--annotations-prefix=own.example",
             "--workers=3",
@@ -347,9 +282,9 @@ mod tests {
             steering: Steering::SkLookup,
             class: ClassSettings {
                 ingress_class: "own".to_owned(),
+                controllers: vec!["own.example/a".to_owned()],
                 without_class: true,
                 annotations_prefix: "own.example".to_owned(),
-                ..ClassSettings::default()
             },
             workers: 3,
             log_format: LogFormat::Json,
@@ -382,26 +317,5 @@ mod tests {
     fn any_free_port_may_be_asked_for_everywhere() {
         let all = settings(&["--http=127.0.0.1:0", "--admin=127.0.0.1:0"]);
         assert!(all.is_ok(), "{all:?}");
-    }
-
-    #[test]
-    fn names_are_those_that_kubernetes_takes() {
-        for name in ["nginx", "a.b-c.d1", "0", &"a".repeat(253)] {
-            assert!(is_dns_name(name), "{name}");
-        }
-        for name in [
-            "",
-            "A",
-            "a_b",
-            "-a",
-            "a-",
-            "a..b",
-            ".a",
-            "a/b",
-            "é",
-            &"a".repeat(254),
-        ] {
-            assert!(!is_dns_name(name), "{name}");
-        }
     }
 }
