@@ -101,7 +101,8 @@ impl Default for Timeouts {
 pub struct Limits {
     /// Client connections of one worker, default 16,384; further ones are closed at once.
     pub max_connections: usize,
-    /// Bytes of a request's or response's head, default 64 KiB.
+    /// Bytes of a request's or response's head, default 64 KiB; 8 KiB to 1 MiB, as hyper needs at
+    /// least 8 KiB.
     pub max_head_bytes: usize,
     /// Header lines of a request or response, default 100.
     pub max_headers: usize,

@@ -69,20 +69,25 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "--max-connections",
         "SPLITTER_MAX_CONNECTIONS",
         "0",
-        "from 1 on",
+        "from 1 to 1048576",
     ),
     (
         "--max-head-bytes",
         "SPLITTER_MAX_HEAD_BYTES",
-        "64K",
-        "from 1 on",
+        "8191",
+        "from 8192 to 1048576",
     ),
-    ("--max-headers", "SPLITTER_MAX_HEADERS", "-1", "from 1 on"),
+    (
+        "--max-headers",
+        "SPLITTER_MAX_HEADERS",
+        "-1",
+        "from 1 to 10000",
+    ),
     (
         "--upstream-idle-per-endpoint",
         "SPLITTER_UPSTREAM_IDLE_PER_ENDPOINT",
         "1.5",
-        "from 1 on",
+        "from 0 to 65536",
     ),
 ];
 

@@ -10,6 +10,9 @@ use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::values;
 use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Steering};
 
+/// The most worker threads of one pool: more is taken for a mistake.
+const MAX_WORKERS: usize = 1_024;
+
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
 /// commas.
 #[derive(Args, Clone, Debug)]
@@ -53,7 +56,7 @@ pub struct RunArgs {
     pub class: ClassArgs,
 
     /// Worker threads of a pool [default: the CPUs this process may use]
-    #[arg(long, env = "SPLITTER_WORKERS", value_name = "N", value_parser = values::workers)]
+    #[arg(long, env = "SPLITTER_WORKERS", value_name = "N", value_parser = values::number(1..=MAX_WORKERS))]
     pub workers: Option<usize>,
 
     /// Format of log lines and of the access log
@@ -203,7 +206,7 @@ impl From<LogFormatArg> for LogFormat {
 /// The CPUs this process may use, by affinity and cgroup; at least 1.
 fn usable_cpus() -> usize {
     let cpus = thread::available_parallelism().map_or(1, usize::from);
-    cpus.min(values::MAX_WORKERS)
+    cpus.min(MAX_WORKERS)
 }
 
 #[cfg(test)]
@@ -266,7 +269,7 @@ mod tests {
             "--keep-alive-timeout=6s",
             "--upstream-idle-timeout=7s",
             "--max-connections=8",
-            "--max-head-bytes=9",
+            "--max-head-bytes=9000",
             "--max-headers=10",
             "--upstream-idle-per-endpoint=11",
             "--pod-namespace=ns",
@@ -301,7 +304,7 @@ mod tests {
             },
             limits: Limits {
                 max_connections: 8,
-                max_head_bytes: 9,
+                max_head_bytes: 9_000,
                 max_headers: 10,
                 upstream_idle_per_endpoint: 11,
             },

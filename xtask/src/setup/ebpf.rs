@@ -8,11 +8,18 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::apt;
+use super::apt::{self, OneOf};
 use crate::process::{cargo, find, output, run};
 
 /// The one that is known to work with the pinned aya.
 const LINKER_VERSION: &str = "0.13.0";
+
+/// The versions of LLVM that it can be built for, and their packages.
+const LLVM: &[(&str, OneOf)] = &[
+    ("21", &["llvm-21-dev"]),
+    ("22", &["llvm-22-dev"]),
+    ("23", &["llvm-23-dev"]),
+];
 
 /// Debian's compiler, which lives beside rustup's.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
@@ -110,14 +117,9 @@ pub(super) fn install(missing: &Missing) -> Result<String> {
 }
 
 fn install_compiler() -> Result<()> {
-    const PACKAGES: &[&str] = &["rustc-web", "rust-web-src"];
-    if find("apt-get").is_some() {
-        if !apt::knows(PACKAGES[0]) {
-            apt::update()?;
-        }
-        if apt::knows(PACKAGES[0]) {
-            return apt::install(PACKAGES);
-        }
+    const PACKAGES: &[OneOf] = &[&["rustc-web"], &["rust-web-src"]];
+    if apt::has(PACKAGES)? {
+        return apt::install(PACKAGES);
     }
     if find("rustup").is_none() {
         bail!(
@@ -132,20 +134,20 @@ fn install_compiler() -> Result<()> {
 
 /// Builds bpf-linker with the compiler that runs us, against the LLVM of the other one.
 fn install_linker(llvm: &str) -> Result<()> {
+    let Some((_, packages)) = LLVM.iter().find(|(major, _)| *major == llvm) else {
+        bail!(
+            "bpf-linker {LINKER_VERSION} does not know LLVM {llvm}\n{}",
+            by_hand()
+        );
+    };
     let prefix = format!("/usr/lib/llvm-{llvm}");
     if !Path::new(&prefix).join("bin/llvm-config").exists() {
-        let package = format!("llvm-{llvm}-dev");
-        apt::install(&[&package, "g++", "zlib1g-dev", "libzstd-dev"])
+        apt::install(&[packages, &["g++"]])
             .with_context(|| format!("bpf-linker needs LLVM {llvm}\n{}", by_hand()))?;
     }
     let feature = format!("llvm-{llvm}");
-    let mut install = cargo(&[
-        "install",
-        "bpf-linker",
-        "--version",
-        LINKER_VERSION,
-        "--force",
-    ]);
+    let mut install = cargo(&["install", "bpf-linker", "--force"]);
+    install.args(["--version", LINKER_VERSION]);
     install.args(["--no-default-features", "--features", &feature]);
     run(install.env("LLVM_PREFIX", &prefix)).with_context(by_hand)
 }

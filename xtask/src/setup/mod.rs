@@ -5,34 +5,35 @@ mod ebpf;
 
 use anyhow::{Result, bail};
 
+use self::apt::OneOf;
 use crate::process::{cargo, find, output, run as run_command};
 
-/// A program that must be there, and the Debian package that has it.
+/// A program that must be there, and the packages that have it.
 struct Tool {
     program: &'static str,
-    package: &'static str,
+    packages: OneOf,
     why: &'static str,
 }
 
 const TOOLS: &[Tool] = &[
     Tool {
         program: "cc",
-        package: "gcc",
+        packages: &["gcc"],
         why: "links every program",
     },
     Tool {
         program: "bpftool",
-        package: "bpftool",
+        packages: &["bpftool", "linux-tools-generic"],
         why: "tests read and write the maps with it",
     },
     Tool {
         program: "ip",
-        package: "iproute2",
+        packages: &["iproute2"],
         why: "tests make network namespaces with it",
     },
     Tool {
         program: "ethtool",
-        package: "ethtool",
+        packages: &["ethtool"],
         why: "tests switch checksum offload off with it",
     },
 ];
@@ -59,12 +60,12 @@ fn tools() -> Result<()> {
     for tool in &missing {
         println!("setup: {} is missing: {}", tool.program, tool.why);
     }
-    let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    let packages: Vec<OneOf> = missing.iter().map(|tool| tool.packages).collect();
     apt::install(&packages)?;
     if let Some(tool) = missing_tools().first() {
         bail!(
-            "{} was installed but {} is not found",
-            tool.package,
+            "{:?} was installed but {} is not found",
+            tool.packages,
             tool.program
         );
     }
@@ -73,11 +74,11 @@ fn tools() -> Result<()> {
 
 /// `cargo fmt` and `cargo clippy`, which `verify` uses.
 fn cargo_parts() -> Result<()> {
-    let parts = [
-        ("fmt", "rustfmt", "rustfmt-web"),
-        ("clippy", "clippy", "rust-web-clippy"),
+    let parts: [(&str, &str, OneOf); 2] = [
+        ("fmt", "rustfmt", &["rustfmt-web", "rustfmt"]),
+        ("clippy", "clippy", &["rust-web-clippy", "rust-clippy"]),
     ];
-    for (command, component, package) in parts {
+    for (command, component, packages) in parts {
         let works = || {
             cargo(&[command, "--version"])
                 .output()
@@ -91,7 +92,7 @@ fn cargo_parts() -> Result<()> {
             let mut add = std::process::Command::new("rustup");
             run_command(add.args(["component", "add", component]))?;
         } else {
-            apt::install(&[package])?;
+            apt::install(&[packages])?;
         }
         if !works() {
             bail!("cargo {command} still does not work; install {component} beside this cargo");
