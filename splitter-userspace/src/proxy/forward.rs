@@ -104,19 +104,10 @@ async fn try_endpoint(
         match exchange(worker, upstream, request, journal).await {
             Ok(exchanged) => return Ok(exchanged),
             Err(failed) => {
-                let stale = !failed.answered && !failed.timed_out;
-                match failed
-                    .unsent
-                    .or_else(|| copy.filter(|_| stale)?.into_request())
-                {
-                    Some(again) if stale => request = again,
-                    again => {
-                        return Err(TryFailed {
-                            fault: blame(&failed.timed_out, journal.upload.as_deref()),
-                            again: again.filter(|_| !failed.timed_out),
-                            eject: false,
-                        });
-                    }
+                let failed = judge(*failed, copy, journal.upload.as_deref());
+                match failed.again {
+                    Some(again) => request = again,
+                    None => return Err(failed),
                 }
             }
         }
@@ -136,18 +127,21 @@ async fn try_endpoint(
         }
     };
     let copy = Copy::of(&request);
-    exchange(worker, upstream, request, journal)
-        .await
-        .map_err(|failed| {
-            let repeatable = !failed.answered && !failed.timed_out;
-            TryFailed {
-                fault: blame(&failed.timed_out, journal.upload.as_deref()),
-                again: failed
-                    .unsent
-                    .or_else(|| copy.filter(|_| repeatable)?.into_request()),
-                eject: false,
-            }
-        })
+    let exchanged = exchange(worker, upstream, request, journal).await;
+    exchanged.map_err(|failed| judge(*failed, copy, journal.upload.as_deref()))
+}
+
+/// What becomes of a request whose exchange failed: it goes on if nothing of it was written, or if
+/// it may be repeated and the backend has neither begun to answer nor taken all its time.
+fn judge(failed: Failed, copy: Option<Copy>, upload: Option<&Upload>) -> TryFailed {
+    let fault = blame(&failed, upload);
+    let repeatable = !failed.answered && !failed.timed_out;
+    let copy = copy.filter(|_| repeatable).map(Copy::into_request);
+    TryFailed {
+        fault,
+        again: failed.unsent.or(copy),
+        eject: false,
+    }
 }
 
 async fn connect(
@@ -184,13 +178,14 @@ async fn exchange(
 }
 
 /// Whose fault it is that an exchange failed.
-fn blame(timed_out: &bool, upload: Option<&Upload>) -> Fault {
+fn blame(failed: &Failed, upload: Option<&Upload>) -> Fault {
     if let Some(fault) = upload.and_then(|upload| upload.fault.get()) {
         return fault;
     }
-    match timed_out {
+    match failed.timed_out {
         true if upload.is_some_and(|upload| upload.waiting.get()) => Fault::BodyTimeout,
         true => Fault::UpstreamTimeout,
+        false if failed.error.is_parse() => Fault::UpstreamInvalid,
         false => Fault::UpstreamRefused,
     }
 }
@@ -214,11 +209,11 @@ impl Copy {
         })
     }
 
-    fn into_request(self) -> Option<Request<RequestBody>> {
+    fn into_request(self) -> Request<RequestBody> {
         let mut request = Request::new(RequestBody::Empty);
         *request.method_mut() = self.method;
         *request.uri_mut() = self.uri;
         *request.headers_mut() = self.headers;
-        Some(request)
+        request
     }
 }

@@ -177,8 +177,7 @@ impl Worker {
 
     /// A new connection to `endpoint`.
     pub async fn connect(&self, endpoint: SocketAddr) -> io::Result<Box<Upstream>> {
-        let (connect, send) = (self.timeouts.connect, self.timeouts.send);
-        Upstream::connect(endpoint, connect, send, &self.clock, &self.flusher).await
+        Upstream::connect(endpoint, &self.timeouts, &self.clock, &self.flusher).await
     }
 
     /// The id of a request: 32 hexadecimal digits, or what a trusted client gave it.
