@@ -10,6 +10,7 @@ pub mod backend;
 pub mod client;
 pub mod instance;
 pub mod manifests;
+pub mod noise;
 pub mod prometheus;
 pub mod telemetry;
 
