@@ -406,6 +406,18 @@ async fn a_cancelled_wait_loses_no_change() {
 }
 
 #[tokio::test]
+async fn an_edit_without_a_line_end_is_live_once_the_file_is_left_alone() {
+    let mut watched = Watched::start();
+    watched.it.write(
+        "a.yaml",
+        "apiVersion: v1\nkind: Service\nmetadata:\n  name: whole",
+    );
+    watched.changed().await;
+    // Nothing is written any more; the watcher itself asks for the second look.
+    watched.becomes(&["whole"]).await;
+}
+
+#[tokio::test]
 async fn a_config_map_update_is_seen() {
     let it = Fixture::new();
     it.write("..1/a.yaml", &service("old"));

@@ -9,26 +9,25 @@ use super::mains::{Draft, Drafts};
 use super::policy;
 use super::report::Problems;
 use super::rules::{self, Place, RulePath};
-use crate::model::{HostPattern, LocationKey, MAX_VARIANTS, ObjectRef, PathKind};
+use crate::model::{HostPattern, LocationKey, MAX_VARIANTS, PathKind};
 
 /// A canary on one Location.
-pub(super) struct Attached {
-    pub ingress: ObjectRef,
-    /// Index into the list of canaries.
-    pub canary: usize,
+pub(super) struct Attached<'c> {
+    pub view: &'c View<'c>,
+    pub canary: &'c Canary,
     pub target: Target,
     pub place: Place,
 }
 
 /// Attaches each path of each canary, which are sorted by age, to the Location with the same host,
 /// path and path type. What finds none is reported and touches nothing else.
-pub(super) fn attach<'a>(
-    canaries: &[(&View<'a>, Canary)],
-    drafts: &mut Drafts,
-    backends: &mut Backends<'a>,
+pub(super) fn attach<'c>(
+    canaries: &'c [(&'c View<'c>, Canary)],
+    drafts: &mut Drafts<'c>,
+    backends: &mut Backends<'_>,
     problems: &mut Problems,
 ) {
-    for (index, (view, _)) in canaries.iter().enumerate() {
+    for (view, canary) in canaries {
         policy::canary_policy(view, problems);
         let rules = rules::read(view, problems);
         let defaults = rules::default_paths(view, &rules);
@@ -38,7 +37,7 @@ pub(super) fn attach<'a>(
         for path in rules.paths.into_iter().chain(implied) {
             let attaching = Attaching {
                 view,
-                canary: index,
+                canary,
                 path: &path,
             };
             outcomes.push(attaching.run(drafts, backends, problems));
@@ -79,20 +78,20 @@ fn report_idle(view: &View<'_>, outcomes: &[Outcome], problems: &mut Problems) {
 }
 
 /// One path of one canary.
-struct Attaching<'v, 'a> {
-    view: &'v View<'a>,
-    canary: usize,
-    path: &'v RulePath<'a>,
+struct Attaching<'p, 'c> {
+    view: &'c View<'c>,
+    canary: &'c Canary,
+    path: &'p RulePath<'c>,
 }
 
-impl<'a> Attaching<'_, 'a> {
+impl<'c> Attaching<'_, 'c> {
     fn run(
         &self,
-        drafts: &mut Drafts,
-        backends: &mut Backends<'a>,
+        drafts: &mut Drafts<'c>,
+        backends: &mut Backends<'_>,
         problems: &mut Problems,
     ) -> Outcome {
-        let usable = |draft: &Draft| self.is_written() || draft.implicit || self.is_catch_all();
+        let usable = |draft: &Draft<'c>| self.is_written() || draft.implicit || self.is_catch_all();
         if !drafts.get(&self.path.key).is_some_and(usable) {
             self.report_stray(drafts, problems);
             return Outcome::LeftOut;
@@ -117,7 +116,7 @@ impl<'a> Attaching<'_, 'a> {
             return Outcome::LeftOut;
         }
         draft.canaries.push(Attached {
-            ingress: self.view.subject.object.clone(),
+            view: self.view,
             canary: self.canary,
             target: Target { key, closed: None },
             place: self.path.place,
@@ -137,8 +136,8 @@ impl<'a> Attaching<'_, 'a> {
             .is_none_or(Vec::is_empty)
     }
 
-    fn is_free(&self, draft: &Draft, problems: &mut Problems) -> bool {
-        let mine = |it: &Attached| it.canary == self.canary;
+    fn is_free(&self, draft: &Draft<'_>, problems: &mut Problems) -> bool {
+        let mine = |it: &Attached<'_>| it.view.subject.object == self.view.subject.object;
         if draft.canaries.iter().any(mine) {
             problems.error(
                 &self.view.subject,
@@ -162,7 +161,7 @@ impl<'a> Attaching<'_, 'a> {
         true
     }
 
-    fn report_stray(&self, drafts: &Drafts, problems: &mut Problems) {
+    fn report_stray(&self, drafts: &Drafts<'_>, problems: &mut Problems) {
         let key = &self.path.key;
         let host = match &key.host {
             HostPattern::Any => "rules without a host".to_owned(),
@@ -188,7 +187,7 @@ impl<'a> Attaching<'_, 'a> {
 }
 
 /// What somebody may have meant: the other path type, or with or without a slash at the end.
-fn near(key: &LocationKey, drafts: &Drafts) -> Option<LocationKey> {
+fn near(key: &LocationKey, drafts: &Drafts<'_>) -> Option<LocationKey> {
     let slashed = match key.path.strip_suffix('/') {
         Some(path) => path.to_owned(),
         None => format!("{}/", key.path),

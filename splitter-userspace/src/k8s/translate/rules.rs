@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use k8s_openapi::api::networking::v1::{IngressBackend, IngressRule, IngressSpec};
+use k8s_openapi::api::networking::v1::{HTTPIngressPath, IngressBackend, IngressRule, IngressSpec};
 
 use super::View;
 use super::host;
-use super::path::{self, PathError};
+use super::path::{self, ParsedPath, PathError};
 use super::report::Problems;
 use crate::model::{HostPattern, LocationKey, PathKind};
 
@@ -59,13 +59,8 @@ impl Place {
 /// Reads the rules of an Ingress.
 pub(super) fn read<'a>(view: &View<'a>, problems: &mut Problems) -> Rules<'a> {
     let mut rules = Rules::default();
-    for (index, rule) in view
-        .spec()
-        .and_then(|it| it.rules.as_ref())
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    let written = view.spec().and_then(|it| it.rules.as_ref());
+    for (index, rule) in written.into_iter().flatten().enumerate() {
         match host::parse(rule.host.as_deref().unwrap_or("")) {
             Ok(host) => read_rule(view, rule, index, &host, &mut rules, problems),
             Err(why) => problems.error(
@@ -98,63 +93,51 @@ fn read_rule<'a>(
             rule: index,
             path: number,
         };
-        let parsed = match path::parse(written.path.as_deref(), &written.path_type) {
-            Ok(parsed) => parsed,
-            Err(error) => {
-                report_path(
-                    view,
+        match path::parse(written.path.as_deref(), &written.path_type) {
+            Ok(parsed) => {
+                report_assumed(view, place, &parsed, problems);
+                let (path, kind) = (parsed.path, parsed.kind);
+                let host = host.clone();
+                rules.paths.push(RulePath {
+                    key: LocationKey { host, path, kind },
+                    backend: &written.backend,
                     place,
-                    written.path.as_deref(),
-                    &written.path_type,
-                    &error,
-                    problems,
-                );
-                continue;
+                });
             }
-        };
-        if parsed.assumed {
-            let effect = "it counts as Prefix";
-            let field = format!("{place}.pathType");
-            problems.warn(
-                &view.subject,
-                field,
-                "path-type-missing",
-                "there is no pathType",
-                effect,
-            );
+            Err(error) => report_path(view, place, written, &error, problems),
         }
-        let key = LocationKey {
-            host: host.clone(),
-            path: parsed.path,
-            kind: parsed.kind,
-        };
-        rules.paths.push(RulePath {
-            key,
-            backend: &written.backend,
-            place,
-        });
+    }
+}
+
+fn report_assumed(view: &View<'_>, place: Place, parsed: &ParsedPath, problems: &mut Problems) {
+    if parsed.assumed {
+        problems.warn(
+            &view.subject,
+            format!("{place}.pathType"),
+            "path-type-missing",
+            "there is no pathType",
+            "it counts as Prefix",
+        );
     }
 }
 
 fn report_path(
     view: &View<'_>,
     place: Place,
-    path: Option<&str>,
-    path_type: &str,
+    written: &HTTPIngressPath,
     error: &PathError,
     problems: &mut Problems,
 ) {
     let (field, code, message) = match error {
-        PathError::Path(why) => (
-            "path",
-            "path-invalid",
-            format!("{:?}: {why}", path.unwrap_or("")),
-        ),
-        PathError::Kind => (
-            "pathType",
-            "path-type-invalid",
-            format!("{path_type:?} is none of Exact, Prefix and ImplementationSpecific"),
-        ),
+        PathError::Path(why) => {
+            let path = written.path.as_deref().unwrap_or("");
+            ("path", "path-invalid", format!("{path:?}: {why}"))
+        }
+        PathError::Kind => {
+            let kind = &written.path_type;
+            let message = format!("{kind:?} is none of Exact, Prefix and ImplementationSpecific");
+            ("pathType", "path-type-invalid", message)
+        }
     };
     let field = format!("{place}.{field}");
     problems.error(&view.subject, field, code, message, "the path is left out");
