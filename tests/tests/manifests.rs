@@ -162,6 +162,22 @@ fn a_pipe_is_no_manifest() {
 }
 
 #[test]
+fn a_name_that_is_no_text_is_reported() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut it = Fixture::new();
+    let name = std::ffi::OsStr::from_bytes(b"\xff.yaml");
+    fs::write(it.root.path().join(name), service("a")).unwrap();
+    fs::write(
+        it.root
+            .path()
+            .join(std::ffi::OsStr::from_bytes(b"\xff.txt")),
+        "",
+    )
+    .unwrap();
+    assert_eq!(it.read(), (vec![], vec!["manifests-unreadable"]));
+}
+
+#[test]
 fn a_half_written_file_keeps_its_last_good_objects() {
     let mut it = Fixture::new();
     let whole = format!("{}---\n{}", service("a"), service("b"));

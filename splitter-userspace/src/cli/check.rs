@@ -142,7 +142,7 @@ fn write_text(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
             ("instead", &problem.effect),
         ] {
             if !text.is_empty() {
-                writeln!(out, "  {label:<8} {text}")?;
+                writeln!(out, "  {label:<8} {}", printable(text))?;
             }
         }
     }
@@ -151,6 +151,15 @@ fn write_text(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         "{} errors, {} warnings; {} of {} Ingresses served, {} locations",
         report.errors, report.warnings, report.served, report.ingresses, report.locations
     )
+}
+
+/// Control characters, which a manifest may hold, are shown and not sent to the terminal.
+fn printable(text: &str) -> String {
+    let shown = text.chars().map(|it| match it.is_control() {
+        true => it.escape_default().to_string(),
+        false => it.to_string(),
+    });
+    shown.collect()
 }
 
 #[cfg(test)]
@@ -243,6 +252,17 @@ mod tests {
         assert_eq!(check(file).unwrap(), 0);
         let error = check(root.path().join("none")).unwrap_err().to_string();
         assert!(error.contains("cannot read the manifests in"), "{error}");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let text = GOOD.replace("{service: {name: s,", r#"{service: {name: "a\e[31m","#);
+        let (code, out) = run(&text, false);
+        assert_eq!(code, 1);
+        assert!(
+            out.contains(r"a\u{1b}[31m") && !out.contains('\u{1b}'),
+            "{out}"
+        );
     }
 
     #[test]

@@ -277,6 +277,14 @@ fn what_is_no_object_is_reported() {
             "name-missing",
         ),
         (
+            "apiVersion: v1\nkind: Service\nmetadata: {name: \"a\\nb\"}\n",
+            "name-invalid",
+        ),
+        (
+            "apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: a/b}\n",
+            "name-invalid",
+        ),
+        (
             "apiVersion: v1\nkind: Service\nmetadata: {generateName: x-}\n",
             "name-missing",
         ),

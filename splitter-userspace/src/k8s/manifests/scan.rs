@@ -129,6 +129,9 @@ impl Walk {
         };
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
+            Err(_) if is_manifest(name) && name.contains(char::REPLACEMENT_CHARACTER) => {
+                return self.fault(&relative, io::Error::other("its name is not UTF-8"));
+            }
             // Deleted since the names were read, or a link to nothing.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.fault(&relative, error),
@@ -157,8 +160,8 @@ impl Walk {
     }
 }
 
-/// The names in a directory, sorted, so that every scan goes the same way. Names that are no UTF-8
-/// are shown with replacement characters and then not found: they are no manifests.
+/// The names in a directory, sorted, so that every scan goes the same way. What is no UTF-8 in them
+/// becomes replacement characters.
 fn names(path: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(path)? {

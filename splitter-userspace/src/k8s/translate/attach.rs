@@ -1,7 +1,5 @@
 //! Canaries to the Locations they are written for.
 
-use std::collections::HashSet;
-
 use super::View;
 use super::backends::{Backends, Target};
 use super::canary::Canary;
@@ -31,8 +29,9 @@ pub(super) fn attach<'c>(
         policy::canary_policy(view, problems);
         let rules = rules::read(view, problems);
         let defaults = rules::default_paths(view, &rules);
-        let written: HashSet<_> = rules.paths.iter().map(|it| it.key.clone()).collect();
-        let implied = defaults.into_iter().filter(|it| !written.contains(&it.key));
+        let implied = defaults
+            .into_iter()
+            .filter(|it| !rules.keys.contains(&it.key));
         let mut outcomes = Vec::new();
         for path in rules.paths.into_iter().chain(implied) {
             let attaching = Attaching {
@@ -112,7 +111,7 @@ impl<'c> Attaching<'_, 'c> {
         if backends.is_same(&key, &draft.stable.key) {
             return Outcome::Same;
         }
-        if !self.is_free(draft, problems) {
+        if !self.has_room(draft, problems) {
             return Outcome::LeftOut;
         }
         draft.canaries.push(Attached {
@@ -136,18 +135,7 @@ impl<'c> Attaching<'_, 'c> {
             .is_none_or(Vec::is_empty)
     }
 
-    fn is_free(&self, draft: &Draft<'_>, problems: &mut Problems) -> bool {
-        let mine = |it: &Attached<'_>| it.view.subject.object == self.view.subject.object;
-        if draft.canaries.iter().any(mine) {
-            problems.error(
-                &self.view.subject,
-                self.path.place.to_string(),
-                "path-duplicate",
-                format!("the canary has {} twice", self.path.key),
-                "the first one counts",
-            );
-            return false;
-        }
+    fn has_room(&self, draft: &Draft<'_>, problems: &mut Problems) -> bool {
         if draft.canaries.len() + 1 >= MAX_VARIANTS {
             problems.error(
                 &self.view.subject,

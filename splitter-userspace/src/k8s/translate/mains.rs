@@ -7,7 +7,7 @@ use super::attach::Attached;
 use super::backends::{Backends, Target};
 use super::policy;
 use super::report::Problems;
-use super::rules::{self, Place, RulePath, Rules};
+use super::rules::{self, Place, RulePath};
 use crate::model::{BackendFault, HostPattern, LocationKey, ObjectRef};
 
 /// A Location on its way.
@@ -64,27 +64,23 @@ pub(super) fn locations<'c>(
         let closed = policy::main_policy(view, problems);
         drafts.hosts.extend(rules.hosts.iter().cloned());
         defaults.push((view, rules::default_paths(view, &rules), closed));
-        add(view, rules, closed, &mut drafts, backends, problems);
+        add(view, rules.paths, closed, &mut drafts, backends, problems);
     }
     for (view, paths, closed) in defaults {
-        let rules = Rules {
-            hosts: BTreeSet::new(),
-            paths,
-        };
-        add(view, rules, closed, &mut drafts, backends, problems);
+        add(view, paths, closed, &mut drafts, backends, problems);
     }
     drafts
 }
 
 fn add(
     view: &View<'_>,
-    rules: Rules<'_>,
+    paths: Vec<RulePath<'_>>,
     closed: Option<BackendFault>,
     drafts: &mut Drafts<'_>,
     backends: &mut Backends<'_>,
     problems: &mut Problems,
 ) {
-    for path in rules.paths {
+    for path in paths {
         if let Some(taken) = drafts.get(&path.key) {
             report_taken(view, &path, taken, problems);
             continue;

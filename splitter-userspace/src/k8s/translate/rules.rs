@@ -1,6 +1,6 @@
 //! The rules of an Ingress, main or canary, as host and path.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use k8s_openapi::api::networking::v1::{HTTPIngressPath, IngressBackend, IngressRule, IngressSpec};
@@ -21,6 +21,8 @@ pub(super) struct Rules<'a> {
     pub hosts: BTreeSet<HostPattern>,
     /// Its paths, each key once, in its order.
     pub paths: Vec<RulePath<'a>>,
+    /// The keys of its paths.
+    pub keys: HashSet<LocationKey>,
 }
 
 /// One path of a rule.
@@ -98,11 +100,17 @@ fn read_rule<'a>(
                 report_assumed(view, place, &parsed, problems);
                 let (path, kind) = (parsed.path, parsed.kind);
                 let host = host.clone();
-                rules.paths.push(RulePath {
-                    key: LocationKey { host, path, kind },
-                    backend: &written.backend,
-                    place,
-                });
+                let key = LocationKey { host, path, kind };
+                if rules.keys.insert(key.clone()) {
+                    let backend = &written.backend;
+                    rules.paths.push(RulePath {
+                        key,
+                        backend,
+                        place,
+                    });
+                } else {
+                    report_twice(view, place, &key, problems);
+                }
             }
             Err(error) => report_path(view, place, written, &error, problems),
         }
@@ -119,6 +127,16 @@ fn report_assumed(view: &View<'_>, place: Place, parsed: &ParsedPath, problems: 
             "it counts as Prefix",
         );
     }
+}
+
+fn report_twice(view: &View<'_>, place: Place, key: &LocationKey, problems: &mut Problems) {
+    problems.error(
+        &view.subject,
+        place.to_string(),
+        "path-duplicate",
+        format!("the Ingress has {key} twice"),
+        "this one is left out, the first one stays",
+    );
 }
 
 fn report_path(
