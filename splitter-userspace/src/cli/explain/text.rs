@@ -211,7 +211,7 @@ fn problems(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     if report.others > 0 {
         writeln!(
             out,
-            "\n{} problems elsewhere: splitter check shows them",
+            "\nproblems elsewhere: {} (splitter check shows them)",
             report.others
         )?;
     }
