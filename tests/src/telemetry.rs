@@ -9,7 +9,7 @@ use splitter::model::{
     Backend, BackendId, BackendKey, Host, HostPattern, Kind, Location, LocationId, LocationKey,
     ObjectRef, PathKind, Snapshot, Split, Variant,
 };
-use splitter::routing::{Decision, Live, Reason, SlotId};
+use splitter::routing::{Decision, Live, Reason, Router, SlotId};
 use splitter::telemetry::{Record, UpstreamRecord};
 
 /// `a.example/` of [`shop`], with two canaries.
@@ -64,11 +64,8 @@ pub fn empty(generation: u64) -> Live {
 
 fn live(generation: u64, snapshot: Snapshot) -> Live {
     let slots = (0..snapshot.locations.len() as u32).map(SlotId).collect();
-    Live {
-        generation,
-        snapshot: Arc::new(snapshot),
-        slots,
-    }
+    let router = Arc::new(Router::build(&snapshot));
+    Live::new(generation, Arc::new(snapshot), router, slots)
 }
 
 fn location(

@@ -330,6 +330,7 @@ mod tests {
             "--header-timeout=5s",
             "--keep-alive-timeout=6s",
             "--upstream-idle-timeout=7s",
+            "--tunnel-timeout=12s",
             "--max-connections=8",
             "--max-head-bytes=9",
             "--max-headers=10",
@@ -363,6 +364,7 @@ mod tests {
                 header: Duration::from_secs(5),
                 keep_alive: Duration::from_secs(6),
                 upstream_idle: Duration::from_secs(7),
+                tunnel: Duration::from_secs(12),
             },
             limits: Limits {
                 max_connections: 8,

@@ -187,6 +187,7 @@ impl Client {
     /// A request begins.
     pub fn begin(&self) {
         self.requests.set(self.requests.get() + 1);
+        self.socket.set_lazy(self.protocol.get() == Protocol::Http1);
         if self.protocol.get() == Protocol::Http2 {
             self.socket.wait_for_ever();
         }
@@ -197,6 +198,7 @@ impl Client {
         self.requests.set(self.requests.get().saturating_sub(1));
         if self.requests.get() == 0 {
             self.arm();
+            self.socket.set_lazy(false);
             if let Some(waker) = self.waiting.borrow_mut().take() {
                 waker.wake();
             }

@@ -97,7 +97,7 @@ impl Clock {
                     continue;
                 }
                 Some(socket) if socket.is_due(now) => due.push(socket),
-                Some(_) => {}
+                Some(socket) => socket.end_laziness(),
             }
             cursor += 1;
         }

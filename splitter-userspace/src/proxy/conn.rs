@@ -101,7 +101,8 @@ async fn finish(worker: &Rc<Worker>, client: &Rc<Client>, error: Option<hyper::E
 async fn linger(client: &Rc<Client>) {
     let socket = &client.socket;
     if client.has_read_all() {
-        // Sent by the flusher with the rest of this turn.
+        // The flusher sends the rest of this turn and lets the socket go.
+        socket.close_after_flush();
         return;
     }
     if std::future::poll_fn(|cx| socket.poll_shutdown(cx))

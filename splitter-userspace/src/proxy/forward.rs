@@ -104,7 +104,8 @@ async fn try_endpoint(
         match exchange(worker, upstream, request, journal).await {
             Ok(exchanged) => return Ok(exchanged),
             Err(failed) => {
-                let stale = !failed.answered && !failed.timed_out;
+                let timed_out = failed.timed_out;
+                let stale = !failed.answered && !timed_out;
                 match failed
                     .unsent
                     .or_else(|| copy.filter(|_| stale)?.into_request())
@@ -112,8 +113,8 @@ async fn try_endpoint(
                     Some(again) if stale => request = again,
                     again => {
                         return Err(TryFailed {
-                            fault: blame(&failed.timed_out, journal.upload.as_deref()),
-                            again: again.filter(|_| !failed.timed_out),
+                            fault: blame(&failed, journal.upload.as_deref()),
+                            again: again.filter(|_| !timed_out),
                             eject: false,
                         });
                     }
@@ -136,18 +137,17 @@ async fn try_endpoint(
         }
     };
     let copy = Copy::of(&request);
-    exchange(worker, upstream, request, journal)
-        .await
-        .map_err(|failed| {
-            let repeatable = !failed.answered && !failed.timed_out;
-            TryFailed {
-                fault: blame(&failed.timed_out, journal.upload.as_deref()),
-                again: failed
-                    .unsent
-                    .or_else(|| copy.filter(|_| repeatable)?.into_request()),
-                eject: false,
-            }
-        })
+    let exchanged = exchange(worker, upstream, request, journal).await;
+    exchanged.map_err(|failed| {
+        let repeatable = !failed.answered && !failed.timed_out;
+        TryFailed {
+            fault: blame(&failed, journal.upload.as_deref()),
+            again: failed
+                .unsent
+                .or_else(|| copy.filter(|_| repeatable)?.into_request()),
+            eject: false,
+        }
+    })
 }
 
 async fn connect(
@@ -184,13 +184,14 @@ async fn exchange(
 }
 
 /// Whose fault it is that an exchange failed.
-fn blame(timed_out: &bool, upload: Option<&Upload>) -> Fault {
+fn blame(failed: &Failed, upload: Option<&Upload>) -> Fault {
     if let Some(fault) = upload.and_then(|upload| upload.fault.get()) {
         return fault;
     }
-    match timed_out {
+    match failed.timed_out {
         true if upload.is_some_and(|upload| upload.waiting.get()) => Fault::BodyTimeout,
         true => Fault::UpstreamTimeout,
+        false if failed.error.is_parse() => Fault::UpstreamInvalid,
         false => Fault::UpstreamRefused,
     }
 }

@@ -1,7 +1,7 @@
 //! Which header fields go on, and which are the proxy's own: pure.
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, TE,
+    CONNECTION, CONTENT_LENGTH, EXPECT, Entry, HOST, HeaderMap, HeaderName, HeaderValue, TE,
     TRANSFER_ENCODING, UPGRADE,
 };
 
@@ -38,21 +38,28 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
     if let Some(te) = headers.remove(TE) {
         found.trailers = has_token(te.as_bytes(), b"trailers");
     }
-    // Most messages have none of these.
-    if headers.contains_key(CONNECTION) {
-        let named: Vec<HeaderValue> = headers.get_all(CONNECTION).iter().cloned().collect();
-        headers.remove(CONNECTION);
-        for value in &named {
-            if has_token(value.as_bytes(), b"upgrade") {
+    if let Entry::Occupied(connection) = headers.entry(CONNECTION) {
+        let (_, values) = connection.remove_entry_mult();
+        let values: Vec<HeaderValue> = values.collect();
+        for value in values.iter().map(HeaderValue::as_bytes) {
+            if is_plain(value) {
+                continue;
+            }
+            if has_token(value, b"upgrade") {
                 found.upgrade.clone_from(&upgrade);
             }
-            strip_named(headers, value.as_bytes());
+            strip_named(headers, value);
         }
     }
     for name in [&KEEP_ALIVE, &PROXY_CONNECTION, &TRANSFER_ENCODING] {
         headers.remove(name);
     }
     found
+}
+
+/// Most of what Connection says names no field.
+fn is_plain(value: &[u8]) -> bool {
+    value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
 }
 
 fn strip_named(headers: &mut HeaderMap, value: &[u8]) {

@@ -9,6 +9,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 
@@ -111,15 +112,18 @@ pub struct Link {
     task: RefCell<Waker>,
     /// Whether the peer has sent anything since the last request began.
     answered: Cell<bool>,
+    /// How long the peer may be silent while it is its turn.
+    timeout: Duration,
 }
 
 impl Link {
-    /// A link that nobody drives yet.
-    pub fn new(socket: Rc<Socket>) -> Rc<Self> {
+    /// A link that nobody drives yet. The peer may be silent for `timeout` while it is its turn.
+    pub fn new(socket: Rc<Socket>, timeout: Duration) -> Rc<Self> {
         Rc::new(Link {
             socket,
             task: RefCell::new(Waker::noop().clone()),
             answered: Cell::new(false),
+            timeout,
         })
     }
 
@@ -159,12 +163,20 @@ impl Read for UpstreamIo {
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let link = &self.0;
-        link.with_task(|cx| {
+        let polled = link.with_task(|cx| {
             poll_fill(&link.socket, cx, &mut buf, |data| {
                 link.answered.set(true);
                 Ok(data.len())
             })
-        })
+        });
+        // The time runs only while somebody waits to read: a client that is slow to take the answer
+        // is not the backend's fault. Writing pushes it on, so that a long upload is none either.
+        match polled {
+            Poll::Pending if link.socket.has_deadline() => {}
+            Poll::Pending => link.socket.wait_while_moving(link.timeout),
+            Poll::Ready(_) => link.socket.wait_for_ever(),
+        }
+        polled
     }
 }
 

@@ -99,6 +99,11 @@ impl Acceptor {
         Ok(Acceptor(registered?))
     }
 
+    /// A connection that waits already, if there is one.
+    pub fn accept_now(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        accept_now(self.0.get_ref())
+    }
+
     /// The next connection, non-blocking.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         loop {

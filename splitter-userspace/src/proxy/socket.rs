@@ -3,7 +3,9 @@
 //! - A read that fills less than was offered has emptied the kernel's buffer, so the next one waits
 //!   for an event instead of asking again. tokio keeps a seen end-of-stream as readiness, so that
 //!   the FIN that came with the data is not lost.
-//! - The socket is registered with epoll only when something must wait.
+//! - The socket is registered with epoll only when something must wait. While a request is in hand
+//!   only the client's leaving would be noticed, so that waits for the next tick of the clock: most
+//!   short connections are over by then and never cost a registration.
 //! - Written bytes are held and sent by the [`Flusher`](super::flush::Flusher) at the end of the
 //!   turn.
 //! - One deadline, pushed on by every progress, ends whatever waits with `TimedOut`.
@@ -81,6 +83,10 @@ pub struct Socket {
     flusher: Rc<Flusher>,
     /// False when a short read showed that the kernel has nothing more.
     readable: Cell<bool>,
+    /// Whether a read that must wait can wait for the next tick before it is registered.
+    lazy: Cell<bool>,
+    /// Whether what is held is the last that is sent.
+    closing: Cell<bool>,
     held: RefCell<Held>,
     dirty: Cell<bool>,
     blocked: Cell<bool>,
@@ -111,6 +117,8 @@ impl Socket {
             clock: clock.clone(),
             flusher: flusher.clone(),
             readable: Cell::new(true),
+            lazy: Cell::new(false),
+            closing: Cell::new(false),
             held: RefCell::default(),
             dirty: Cell::new(false),
             blocked: Cell::new(false),
@@ -191,6 +199,10 @@ impl Socket {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
             let mut guard = None;
+            if !self.readable.get() && self.lazy.get() && self.registration.get().is_none() {
+                remember(&self.read_waker, cx.waker());
+                return Poll::Pending;
+            }
             if !self.readable.get() || self.registration.get().is_some() {
                 match self.registered()?.poll_read_ready(cx) {
                     Poll::Ready(ready) => guard = Some(ready?),
@@ -290,7 +302,7 @@ impl Socket {
                 &self.stream,
                 slices,
                 &mut rustix::net::SendAncillaryBuffer::default(),
-                SendFlags::NOSIGNAL,
+                self.flags(),
             );
             if sent != Err(rustix::io::Errno::INTR) {
                 if sent.is_ok() {
@@ -299,6 +311,14 @@ impl Socket {
                 }
                 return sent;
             }
+        }
+    }
+
+    /// The last bytes wait in the kernel for the end of the stream, which then goes with them.
+    fn flags(&self) -> SendFlags {
+        match self.closing.get() {
+            true => SendFlags::NOSIGNAL | SendFlags::MORE,
+            false => SendFlags::NOSIGNAL,
         }
     }
 
@@ -493,6 +513,30 @@ impl Socket {
     /// Whether a deadline ended it.
     pub fn is_expired(&self) -> bool {
         self.expired.get()
+    }
+
+    /// Has the end of the stream go with the last bytes. The socket must be dropped in this turn.
+    pub fn close_after_flush(&self) {
+        self.closing.set(true);
+    }
+
+    /// Whether a read that must wait may be registered late; one that waits already is told.
+    pub fn set_lazy(&self, lazy: bool) {
+        self.lazy.set(lazy);
+        if !lazy && self.is_unregistered() {
+            wake(&self.read_waker);
+        }
+    }
+
+    fn is_unregistered(&self) -> bool {
+        self.registration.get().is_none()
+    }
+
+    /// The tick's call: a wait that has lasted this long is worth its registration.
+    pub fn end_laziness(&self) {
+        if self.lazy.get() && self.is_unregistered() {
+            self.set_lazy(false);
+        }
     }
 
     /// Whether the last read leaves it open that the kernel has more.

@@ -1,7 +1,7 @@
 //! Starting and stopping a pool of workers.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -184,13 +184,13 @@ impl Thread {
         for listener in self.listeners {
             let local = listener.local_addr()?;
             let acceptor = Acceptor::new(listener)?;
-            let loop_ = accept(worker.clone(), acceptor, local);
-            accepting.push(tokio::task::spawn_local(loop_));
+            let accept = accept(worker.clone(), acceptor, local, self.stop.clone());
+            accepting.push(tokio::task::spawn_local(accept));
         }
         let deadline = stopped(&mut self.stop).await;
         for task in accepting {
-            // Closes the listener, so that new connections go to whoever shares the address.
-            task.abort();
+            // Ends when the listener is closed: new connections go to whoever shares the address.
+            let _ = task.await;
         }
         worker.drain();
         let idle = async {
@@ -233,29 +233,44 @@ async fn tick(worker: Rc<Worker>) {
     }
 }
 
-async fn accept(worker: Rc<Worker>, acceptor: Acceptor, local: SocketAddr) {
+async fn accept(
+    worker: Rc<Worker>,
+    acceptor: Acceptor,
+    local: SocketAddr,
+    mut stop: watch::Receiver<Stop>,
+) {
     loop {
-        let (stream, peer) = match acceptor.accept().await {
-            Ok(accepted) => accepted,
+        let accepted = tokio::select! {
+            accepted = acceptor.accept() => accepted,
+            _ = stopped(&mut stop) => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => begin(&worker, stream, peer, local),
             Err(e) => {
                 // Out of descriptors or memory: the queue waits in the kernel meanwhile.
                 worker.count_fault(Fault::Overloaded);
                 tracing::warn!(error = %e, %local, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_REST).await;
-                continue;
             }
-        };
-        if worker.connections().open_now() >= worker.limits().max_connections as i64 {
-            worker.connections().refuse();
-            worker.count_fault(Fault::Overloaded);
-            continue;
         }
-        let open = worker.connections().open();
-        let local = stream.local_addr().unwrap_or(local);
-        let worker = worker.clone();
-        tokio::task::spawn_local(async move {
-            super::conn::serve(worker, stream, peer, local).await;
-            drop(open);
-        });
     }
+    // What the kernel has accepted would be reset with the listener.
+    while let Ok((stream, peer)) = acceptor.accept_now() {
+        begin(&worker, stream, peer, local);
+    }
+}
+
+/// Serves a connection, if there is room for it.
+fn begin(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+    if worker.connections().open_now() >= worker.limits().max_connections as i64 {
+        worker.connections().refuse();
+        worker.count_fault(Fault::Overloaded);
+        return;
+    }
+    let open = worker.connections().open();
+    let worker = worker.clone();
+    tokio::task::spawn_local(async move {
+        super::conn::serve(worker, stream, peer, local).await;
+        drop(open);
+    });
 }

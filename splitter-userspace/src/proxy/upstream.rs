@@ -13,7 +13,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -25,6 +24,7 @@ use super::flush::Flusher;
 use super::io::{Link, UpstreamIo};
 use super::socket::Socket;
 use super::tunnel::Tunnel;
+use crate::config::Timeouts;
 
 /// The most that hyper buffers of an answer, head or body, in bytes.
 const BUFFER_MAX: usize = 256 * 1024;
@@ -75,13 +75,13 @@ impl Upstream {
     /// Connects to `endpoint`.
     pub async fn connect(
         endpoint: SocketAddr,
-        connect: Duration,
-        send: Duration,
+        timeouts: &Timeouts,
         clock: &Rc<Clock>,
         flusher: &Rc<Flusher>,
     ) -> io::Result<Box<Self>> {
+        let (connect, send) = (timeouts.connect, timeouts.send);
         let socket = Socket::connect(endpoint, connect, send, clock, flusher).await?;
-        let link = Link::new(socket);
+        let link = Link::new(socket, timeouts.read);
         let (sender, connection) = Builder::new()
             .max_buf_size(BUFFER_MAX)
             .max_headers(HEADERS_MAX)

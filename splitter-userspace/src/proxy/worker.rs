@@ -177,8 +177,7 @@ impl Worker {
 
     /// A new connection to `endpoint`.
     pub async fn connect(&self, endpoint: SocketAddr) -> io::Result<Box<Upstream>> {
-        let (connect, send) = (self.timeouts.connect, self.timeouts.send);
-        Upstream::connect(endpoint, connect, send, &self.clock, &self.flusher).await
+        Upstream::connect(endpoint, &self.timeouts, &self.clock, &self.flusher).await
     }
 
     /// The id of a request: 32 hexadecimal digits, or what a trusted client gave it.
@@ -189,8 +188,8 @@ impl Worker {
         {
             return id.clone();
         }
-        let text = format!("{:032x}", self.chance.borrow_mut().u128(..));
-        HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("0"))
+        let id = hex(self.chance.borrow_mut().u128(..));
+        HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("0"))
     }
 
     /// Counts and logs a finished request.
@@ -268,4 +267,15 @@ impl Worker {
     pub fn name(&self) -> &'static str {
         self.name
     }
+}
+
+/// 32 hexadecimal digits.
+fn hex(id: u128) -> [u8; 32] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [b'0'; 32];
+    for (index, digit) in text.iter_mut().enumerate() {
+        let nibble = (id >> (124 - 4 * index)) & 0xf;
+        *digit = DIGITS[nibble as usize];
+    }
+    text
 }

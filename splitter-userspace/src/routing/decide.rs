@@ -167,3 +167,6 @@ fn weigh(weights: &Weights, draw: &mut impl Draw) -> usize {
         _ => weights.at(draw.point(weights.total())),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,8 +30,11 @@ struct Urn {
 }
 
 impl Blocks {
-    /// No block yet. `rng` must differ between workers, or they all draw the same.
-    pub fn new(rng: fastrand::Rng) -> Self {
+    /// No block yet. `rng` must be seeded differently for each worker, or they all draw the same;
+    /// seeds next to each other will do.
+    pub fn new(mut rng: fastrand::Rng) -> Self {
+        // The generator's state is its seed, and its first outputs for near seeds are alike.
+        let rng = rng.fork();
         Blocks {
             urns: Vec::new(),
             rng,
@@ -133,3 +136,6 @@ fn fingerprint(weights: &Weights) -> u32 {
     let hash = weights.values.iter().fold(u64::from(weights.len) + 1, mix);
     (hash >> 32) as u32
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,3 +77,6 @@ pub fn same_structure(one: &Snapshot, other: &Snapshot) -> bool {
             .zip(&other.locations)
             .all(|(one, other)| Arc::ptr_eq(one, other) || one.key == other.key)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,8 @@
 
 mod decide;
 mod draw;
+#[cfg(test)]
+mod fixtures;
 mod health;
 mod host;
 mod live;

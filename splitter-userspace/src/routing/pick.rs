@@ -132,3 +132,6 @@ impl Picker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

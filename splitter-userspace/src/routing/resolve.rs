@@ -54,3 +54,6 @@ pub fn resolve(
         backend: backend(decision.variant),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,7 +84,9 @@ impl Router {
         let Some(node) = self.host(host) else {
             return Found::NoHost;
         };
-        if path::is_plain(path) {
+        if !path.starts_with('/') {
+            Found::NoPath(node.number)
+        } else if path::is_plain(path) {
             self.walk(node, path)
         } else {
             self.find_odd(node, path)
@@ -125,10 +127,8 @@ impl Router {
     }
 
     fn walk(&self, host: Node, path: &str) -> Found {
-        let Some(path) = path.strip_prefix('/') else {
-            return Found::NoPath(host.number);
-        };
-        match self.descend(host, path.as_bytes()) {
+        let elements = path.strip_prefix('/').unwrap_or(path);
+        match self.descend(host, elements.as_bytes()) {
             Some(id) => Found::Location(id),
             None => Found::NoPath(host.number),
         }
@@ -295,3 +295,6 @@ impl<'a> Builder<'a> {
         number
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,7 +28,7 @@ pub(super) fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Co
 ///
 /// The name is compared without regard to case. The value goes up to the next `;` and is taken as
 /// it is, with quotes and spaces at its end; spaces around the name and before the value are not
-/// part of them. A piece without `=` is no cookie.
+/// part of them. A piece without `=` or without a name is no cookie.
 pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
     headers
         .get_all(header::COOKIE)
@@ -40,9 +40,9 @@ pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]>
 fn value_of<'a>(pair: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let equals = pair.iter().position(|byte| *byte == b'=')?;
     let (key, value) = pair.split_at(equals);
-    key.trim_ascii()
-        .eq_ignore_ascii_case(name)
-        .then(|| value[1..].trim_ascii_start())
+    let key = key.trim_ascii();
+    let same = !key.is_empty() && key.eq_ignore_ascii_case(name);
+    same.then(|| value[1..].trim_ascii_start())
 }
 
 #[cfg(test)]
@@ -119,6 +119,7 @@ mod tests {
         ] {
             assert_eq!(cookie_in(lines, "c").as_deref(), expected, "{lines:?}");
         }
+        assert_eq!(cookie_in(&["=always"], ""), None);
         assert_eq!(
             cookie_in(&["canary-by-cookie=always"], "Canary-By-Cookie").as_deref(),
             Some("always")
