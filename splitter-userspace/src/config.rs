@@ -104,7 +104,8 @@ impl Default for Timeouts {
 pub struct Limits {
     /// Client connections of one worker, default 16,384; further ones are closed at once.
     pub max_connections: usize,
-    /// Bytes of a request's or response's head, default 64 KiB.
+    /// Bytes of a request's or response's head, default 64 KiB; 8 KiB to 1 MiB, as hyper needs at
+    /// least 8 KiB.
     pub max_head_bytes: usize,
     /// Header lines of a request or response, default 100.
     pub max_headers: usize,
@@ -172,22 +173,4 @@ pub enum SettingsError {
     /// One address for two things.
     #[error("--admin {0} is also an --http address; give them different ports")]
     AdminIsHttp(SocketAddr),
-    /// The class flags are wrong.
-    #[error(transparent)]
-    Class(#[from] ClassError),
-}
-
-/// A class flag that cannot be meant.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClassError {
-    /// Not a name that an IngressClass can have.
-    #[error(
-        "--ingress-class {0:?} is not a name an IngressClass can have: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
-    )]
-    IngressClass(String),
-    /// Not a prefix that annotations can have.
-    #[error(
-        "--annotations-prefix {0:?} is not a prefix annotations can have: a DNS name such as nginx.ingress.kubernetes.io, without a slash"
-    )]
-    AnnotationsPrefix(String),
 }

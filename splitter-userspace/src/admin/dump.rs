@@ -31,11 +31,11 @@ struct VariantWeight<'a> {
 
 /// `/config_dump` as JSON.
 pub(super) fn config(live: &Live, weights: &dyn WeightSource) -> serde_json::Result<Vec<u8>> {
-    let all = locations(live);
+    let split = locations(live).filter(|(_, location)| is_split(location));
     to_json(&Dump {
         generation: live.generation,
         snapshot: &live.snapshot,
-        weights: all
+        weights: split
             .map(|(id, location)| split_weights(live, weights, id, location))
             .collect(),
     })
@@ -46,6 +46,11 @@ pub(super) fn problems(problems: &[Problem]) -> serde_json::Result<Vec<u8>> {
     let mut sorted: Vec<&Problem> = problems.iter().collect();
     sorted.sort();
     to_json(&sorted)
+}
+
+/// Whether there is anything to weigh: only such Locations have a slot.
+pub(super) fn is_split(location: &Location) -> bool {
+    location.split.variants.len() > 1
 }
 
 /// Every Location with its id.

@@ -46,9 +46,8 @@ impl Scrape {
 
 /// The target beside the observed shares of `splitter_requests_total`.
 fn variant_weights(live: &Live, weights: &dyn WeightSource, text: &mut Text) {
-    let split = |location: &crate::model::Location| location.split.variants.len() > 1;
     let mut canaried = dump::locations(live)
-        .filter(|(_, location)| split(location))
+        .filter(|(_, location)| dump::is_split(location))
         .peekable();
     if canaried.peek().is_none() {
         return;

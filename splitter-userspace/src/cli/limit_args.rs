@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{duration, positive};
+use super::values::{duration, number};
 use crate::config::{Limits, Timeouts};
 
 /// Flags for how long things may take.
@@ -43,19 +43,19 @@ pub struct TimeoutArgs {
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// Client connections of one worker; further ones are closed at once
-    #[arg(long, env = "SPLITTER_MAX_CONNECTIONS", value_name = "N", default_value = "16384", value_parser = positive)]
+    #[arg(long, env = "SPLITTER_MAX_CONNECTIONS", value_name = "N", default_value = "16384", value_parser = number(1..=1_048_576))]
     pub max_connections: usize,
 
     /// Bytes of a request's or response's head
-    #[arg(long, env = "SPLITTER_MAX_HEAD_BYTES", value_name = "N", default_value = "65536", value_parser = positive)]
+    #[arg(long, env = "SPLITTER_MAX_HEAD_BYTES", value_name = "N", default_value = "65536", value_parser = number(8_192..=1_048_576))]
     pub max_head_bytes: usize,
 
     /// Header lines of a request or response
-    #[arg(long, env = "SPLITTER_MAX_HEADERS", value_name = "N", default_value = "100", value_parser = positive)]
+    #[arg(long, env = "SPLITTER_MAX_HEADERS", value_name = "N", default_value = "100", value_parser = number(1..=10_000))]
     pub max_headers: usize,
 
     /// Idle connections to one endpoint that one worker keeps
-    #[arg(long, env = "SPLITTER_UPSTREAM_IDLE_PER_ENDPOINT", value_name = "N", default_value = "320", value_parser = positive)]
+    #[arg(long, env = "SPLITTER_UPSTREAM_IDLE_PER_ENDPOINT", value_name = "N", default_value = "320", value_parser = number(0..=65_536))]
     pub upstream_idle_per_endpoint: usize,
 }
 

@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 use crate::config::{Settings, SettingsError};
 
 pub use limit_args::{LimitArgs, TimeoutArgs};
-pub use run_args::{ClassArgs, LogFormatArg, RunArgs, SteeringArg};
+pub use run_args::{LogFormatArg, RunArgs, SteeringArg};
 
 /// Exit code when the command line, or an environment variable in its place, is wrong.
 pub const EXIT_USAGE: u8 = 2;

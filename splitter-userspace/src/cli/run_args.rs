@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 
+use super::class_args::ClassArgs;
 use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::values;
-use crate::config::{
-    AccessLog, ClassError, ClassSettings, Identity, LogFormat, Settings, SettingsError, Steering,
-};
+use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Steering};
+
+/// The most worker threads of one pool: more is taken for a mistake.
+const MAX_WORKERS: usize = 1_024;
 
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
 /// commas.
@@ -54,7 +56,7 @@ pub struct RunArgs {
     pub class: ClassArgs,
 
     /// Worker threads of a pool [default: the CPUs this process may use]
-    #[arg(long, env = "SPLITTER_WORKERS", value_name = "N", value_parser = values::workers)]
+    #[arg(long, env = "SPLITTER_WORKERS", value_name = "N", value_parser = values::number(1..=MAX_WORKERS))]
     pub workers: Option<usize>,
 
     /// Format of log lines and of the access log
@@ -125,40 +127,6 @@ pub struct RunArgs {
     pub pod_name: String,
 }
 
-/// Flags that say which Ingresses are ours.
-#[derive(Args, Clone, Debug)]
-pub struct ClassArgs {
-    /// IngressClass whose Ingresses are served
-    #[arg(
-        long,
-        env = "SPLITTER_INGRESS_CLASS",
-        value_name = "NAME",
-        default_value = "nginx"
-    )]
-    pub ingress_class: String,
-
-    /// Serve Ingresses that name no class at all
-    #[arg(
-        long,
-        env = "SPLITTER_WATCH_INGRESS_WITHOUT_CLASS",
-        action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = false,
-        default_missing_value = "true"
-    )]
-    pub watch_ingress_without_class: bool,
-
-    /// Prefix of annotations, beside splitter.io
-    #[arg(
-        long,
-        env = "SPLITTER_ANNOTATIONS_PREFIX",
-        value_name = "PREFIX",
-        default_value = "nginx.ingress.kubernetes.io"
-    )]
-    pub annotations_prefix: String,
-}
-
 /// Values of `--steering`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SteeringArg {
@@ -199,7 +167,7 @@ impl TryFrom<RunArgs> for Settings {
             http: args.http,
             admin: args.admin,
             steering: args.steering.into(),
-            class: args.class.try_into()?,
+            class: args.class.into(),
             workers: args.workers.unwrap_or_else(usable_cpus),
             log_format: args.log_format.into(),
             access_log: args.access_log,
@@ -211,25 +179,6 @@ impl TryFrom<RunArgs> for Settings {
                 pod_namespace: args.pod_namespace,
                 pod_name: args.pod_name,
             },
-        })
-    }
-}
-
-impl TryFrom<ClassArgs> for ClassSettings {
-    type Error = ClassError;
-
-    fn try_from(args: ClassArgs) -> Result<Self, ClassError> {
-        if !is_dns_name(&args.ingress_class) {
-            return Err(ClassError::IngressClass(args.ingress_class));
-        }
-        if !is_dns_name(&args.annotations_prefix) {
-            return Err(ClassError::AnnotationsPrefix(args.annotations_prefix));
-        }
-        Ok(ClassSettings {
-            ingress_class: args.ingress_class,
-            without_class: args.watch_ingress_without_class,
-            annotations_prefix: args.annotations_prefix,
-            ..ClassSettings::default()
         })
     }
 }
@@ -257,19 +206,7 @@ impl From<LogFormatArg> for LogFormat {
 /// The CPUs this process may use, by affinity and cgroup; at least 1.
 fn usable_cpus() -> usize {
     let cpus = thread::available_parallelism().map_or(1, usize::from);
-    cpus.min(values::MAX_WORKERS)
-}
-
-/// Whether Kubernetes takes it as a DNS subdomain: the name of an object or a prefix of a key.
-fn is_dns_name(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let label = |label: &str| {
-        !label.is_empty()
-            && label.bytes().all(inner)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(label)
+    cpus.min(MAX_WORKERS)
 }
 
 #[cfg(test)]
@@ -278,7 +215,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::config::{Limits, Timeouts};
+    use crate::config::{ClassSettings, Limits, Timeouts};
 
     #[derive(Parser)]
     struct Line {
@@ -317,6 +254,7 @@ mod tests {
             "--admin=127.0.0.1:4",
             "--steering=sk-lookup",
             "--ingress-class=own",
+            "--controller-class=own.example/a",
             "--watch-ingress-without-class",
             "--annotations-prefix=own.example",
             "--workers=3",
@@ -332,7 +270,7 @@ mod tests {
             "--upstream-idle-timeout=7s",
             "--tunnel-timeout=12s",
             "--max-connections=8",
-            "--max-head-bytes=9",
+            "--max-head-bytes=9000",
             "--max-headers=10",
             "--upstream-idle-per-endpoint=11",
             "--pod-namespace=ns",
@@ -348,9 +286,9 @@ mod tests {
             steering: Steering::SkLookup,
             class: ClassSettings {
                 ingress_class: "own".to_owned(),
+                controllers: vec!["own.example/a".to_owned()],
                 without_class: true,
                 annotations_prefix: "own.example".to_owned(),
-                ..ClassSettings::default()
             },
             workers: 3,
             log_format: LogFormat::Json,
@@ -368,7 +306,7 @@ mod tests {
             },
             limits: Limits {
                 max_connections: 8,
-                max_head_bytes: 9,
+                max_head_bytes: 9_000,
                 max_headers: 10,
                 upstream_idle_per_endpoint: 11,
             },
@@ -384,26 +322,5 @@ mod tests {
     fn any_free_port_may_be_asked_for_everywhere() {
         let all = settings(&["--http=127.0.0.1:0", "--admin=127.0.0.1:0"]);
         assert!(all.is_ok(), "{all:?}");
-    }
-
-    #[test]
-    fn names_are_those_that_kubernetes_takes() {
-        for name in ["nginx", "a.b-c.d1", "0", &"a".repeat(253)] {
-            assert!(is_dns_name(name), "{name}");
-        }
-        for name in [
-            "",
-            "A",
-            "a_b",
-            "-a",
-            "a-",
-            "a..b",
-            ".a",
-            "a/b",
-            "é",
-            &"a".repeat(254),
-        ] {
-            assert!(!is_dns_name(name), "{name}");
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Parsers of single values. Their errors say what is allowed.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::config::AccessLog;
@@ -33,24 +33,18 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A number from 1 on.
-pub(super) fn positive(text: &str) -> Result<usize, String> {
-    let number: Result<NonZeroUsize, _> = text.parse();
-    number
-        .map(NonZeroUsize::get)
-        .map_err(|_| "expected a whole number from 1 on".to_owned())
-}
-
-/// A number of worker threads.
-pub(super) fn workers(text: &str) -> Result<usize, String> {
-    match positive(text) {
-        Ok(number) if number <= MAX_WORKERS => Ok(number),
-        _ => Err(format!("expected a whole number from 1 to {MAX_WORKERS}")),
+/// A parser of whole numbers in a range.
+pub(super) fn number(
+    range: RangeInclusive<usize>,
+) -> impl Fn(&str) -> Result<usize, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| {
+            let (low, high) = (range.start(), range.end());
+            format!("expected a whole number from {low} to {high}")
+        })
     }
 }
-
-/// The most worker threads of one pool: more is taken for a mistake.
-pub(super) const MAX_WORKERS: usize = 1_024;
 
 /// `off`, `stdout` or the path of a file.
 pub(super) fn access_log(text: &str) -> Result<AccessLog, String> {
@@ -123,14 +117,22 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_bounded() {
-        assert_eq!(workers("1"), Ok(1));
-        assert_eq!(workers("1024"), Ok(1024));
-        for text in ["0", "1025", "-1", "x", ""] {
-            assert_eq!(
-                workers(text),
-                Err("expected a whole number from 1 to 1024".to_owned())
-            );
+    fn numbers_are_whole_and_in_their_range() {
+        let parse = number(1..=1024);
+        assert_eq!(parse("1"), Ok(1));
+        assert_eq!(parse("1024"), Ok(1024));
+        for text in [
+            "0",
+            "1025",
+            "-1",
+            "1.5",
+            "64K",
+            "x",
+            "",
+            "99999999999999999999",
+        ] {
+            let error = "expected a whole number from 1 to 1024";
+            assert_eq!(parse(text), Err(error.to_owned()), "{text}");
         }
     }
 

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
+use super::handle::Apart;
 use super::text::{Labels, Text};
 use super::{Family, MetricKind};
 
@@ -24,23 +25,19 @@ struct Series {
 struct Cells {
     /// What cells without a handle have counted.
     retired: u64,
-    live: Vec<Arc<AtomicU64>>,
+    live: Vec<Arc<Apart>>,
 }
 
 impl Named {
     /// A new cell for these labels.
-    pub(super) fn cell(
-        &mut self,
-        family: &Family,
-        labels: &[(&'static str, &str)],
-    ) -> Arc<AtomicU64> {
+    pub(super) fn cell(&mut self, family: &Family, labels: &[(&'static str, &str)]) -> Arc<Apart> {
         let series = self.families.entry(family.name).or_insert_with(|| Series {
             family: *family,
             cells: BTreeMap::new(),
         });
         debug_assert_eq!(series.family.kind, family.kind, "{}", family.name);
         let key = labels.iter().map(|(k, v)| (*k, (*v).to_owned())).collect();
-        let cell = Arc::new(AtomicU64::new(0));
+        let cell = Arc::new(Apart::default());
         series.cells.entry(key).or_default().live.push(cell.clone());
         cell
     }
@@ -86,7 +83,7 @@ impl Cells {
         self.live.retain(|cell| {
             let held = Arc::strong_count(cell) > 1;
             if !held && !is_gauge {
-                *retired = retired.wrapping_add(cell.load(Ordering::Acquire));
+                *retired = retired.wrapping_add(cell.0.load(Ordering::Acquire));
             }
             held
         });
@@ -95,7 +92,7 @@ impl Cells {
     /// The sum, with a gauge's negative parts as two's complement.
     fn total(&self) -> u64 {
         self.live.iter().fold(self.retired, |sum, cell| {
-            sum.wrapping_add(cell.load(Ordering::Relaxed))
+            sum.wrapping_add(cell.0.load(Ordering::Relaxed))
         })
     }
 }

@@ -42,3 +42,38 @@ fn kilobytes(status: &str, name: &str) -> Option<u64> {
     let number: u64 = rest.split_ascii_whitespace().next()?.parse().ok()?;
     number.checked_mul(1024)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = "Name:\tx\nVmSize:\t    2048 kB\nVmRSS:\t   1024 kB\n";
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_moves_no_field() {
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 250 50 13 14";
+        for name in ["x", "a b", ") 1 2", "(("] {
+            let process = Process::parse(&format!("7 ({name}) {rest}"), STATUS);
+            let expected = Process {
+                cpu_seconds: 3.0,
+                resident_bytes: 1024 * 1024,
+                virtual_bytes: 2048 * 1024,
+            };
+            assert_eq!(process, Some(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_as_expected_is_none() {
+        for (stat, status) in [("", STATUS), ("7 (x) S 1", STATUS), ("7 (x) S 1 2 3", "")] {
+            assert_eq!(Process::parse(stat, status), None);
+        }
+    }
+
+    #[test]
+    fn this_process_has_memory() {
+        let process = Process::read().unwrap_or_default();
+        assert!(process.resident_bytes > 100_000);
+        assert!(process.virtual_bytes >= process.resident_bytes);
+    }
+}
