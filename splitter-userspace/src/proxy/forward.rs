@@ -104,20 +104,10 @@ async fn try_endpoint(
         match exchange(worker, upstream, request, journal).await {
             Ok(exchanged) => return Ok(exchanged),
             Err(failed) => {
-                let timed_out = failed.timed_out;
-                let stale = !failed.answered && !timed_out;
-                match failed
-                    .unsent
-                    .or_else(|| copy.filter(|_| stale)?.into_request())
-                {
-                    Some(again) if stale => request = again,
-                    again => {
-                        return Err(TryFailed {
-                            fault: blame(&failed, journal.upload.as_deref()),
-                            again: again.filter(|_| !timed_out),
-                            eject: false,
-                        });
-                    }
+                let failed = judge(*failed, copy, journal.upload.as_deref());
+                match failed.again {
+                    Some(again) => request = again,
+                    None => return Err(failed),
                 }
             }
         }
@@ -138,16 +128,20 @@ async fn try_endpoint(
     };
     let copy = Copy::of(&request);
     let exchanged = exchange(worker, upstream, request, journal).await;
-    exchanged.map_err(|failed| {
-        let repeatable = !failed.answered && !failed.timed_out;
-        TryFailed {
-            fault: blame(&failed, journal.upload.as_deref()),
-            again: failed
-                .unsent
-                .or_else(|| copy.filter(|_| repeatable)?.into_request()),
-            eject: false,
-        }
-    })
+    exchanged.map_err(|failed| judge(*failed, copy, journal.upload.as_deref()))
+}
+
+/// What becomes of a request whose exchange failed: it goes on if nothing of it was written, or if
+/// it may be repeated and the backend has neither begun to answer nor taken all its time.
+fn judge(failed: Failed, copy: Option<Copy>, upload: Option<&Upload>) -> TryFailed {
+    let fault = blame(&failed, upload);
+    let repeatable = !failed.answered && !failed.timed_out;
+    let copy = copy.filter(|_| repeatable).map(Copy::into_request);
+    TryFailed {
+        fault,
+        again: failed.unsent.or(copy),
+        eject: false,
+    }
 }
 
 async fn connect(
@@ -215,11 +209,11 @@ impl Copy {
         })
     }
 
-    fn into_request(self) -> Option<Request<RequestBody>> {
+    fn into_request(self) -> Request<RequestBody> {
         let mut request = Request::new(RequestBody::Empty);
         *request.method_mut() = self.method;
         *request.uri_mut() = self.uri;
         *request.headers_mut() = self.headers;
-        Some(request)
+        request
     }
 }
