@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "it talks to the person who runs it")]
 
+mod bench;
 mod build;
 mod demo;
 mod process;
@@ -31,6 +32,8 @@ enum Task {
     Demo(demo::DemoArgs),
     /// Set up and run every test; needs root for those that load kernel programs
     Test(test::TestArgs),
+    /// Measure what a decision costs and, with --peers, whole requests beside other proxies
+    Bench(bench::BenchArgs),
     /// Check format, lints, imports, file sizes, licences and advisories
     Verify,
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Task::Build => build::run(),
         Task::Demo(args) => demo::run(&args),
         Task::Test(args) => test::run(&args),
+        Task::Bench(args) => bench::run(&args),
         Task::Verify => verify::run(),
     };
     match result {
