@@ -2,24 +2,61 @@ use core::net::IpAddr;
 
 use crate::class::Class;
 use crate::iface::Role;
-use crate::prefix::{PrefixKind, PrefixTable, kind4, kind6};
+use crate::prefix::{PrefixKind, PrefixTable, join, kind4, kind6};
 
-/// The address of a peer, as numbers in host order.
+/// The address of a peer, as numbers in host order. IPv4 is held in its IPv4-mapped form, so that
+/// both spellings of an address are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// IPv4.
-    V4(u32),
-    /// IPv6: first and second half. An IPv4-mapped address has the class of the IPv4 address.
-    V6(u64, u64),
+pub struct Peer {
+    /// The first eight bytes.
+    pub high: u64,
+    /// The last eight bytes.
+    pub low: u64,
+}
+
+impl Peer {
+    /// An IPv4 address.
+    #[inline(always)]
+    pub const fn v4(addr: u32) -> Peer {
+        Peer {
+            high: 0,
+            low: 0xffff_0000_0000 | addr as u64,
+        }
+    }
+
+    /// The IPv4 address, if it is one.
+    #[inline(always)]
+    pub const fn as_v4(self) -> Option<u32> {
+        if self.high == 0 && self.low >> 32 == 0xffff {
+            Some(self.low as u32)
+        } else {
+            None
+        }
+    }
+
+    /// Whether no bit of the address is set.
+    #[inline(always)]
+    pub const fn is_unspecified(self) -> bool {
+        self.high == 0 && (self.low == 0 || self.low == Peer::v4(0).low)
+    }
+
+    /// The address's bytes.
+    #[inline(always)]
+    pub fn octets(self) -> [u8; 16] {
+        join(self.high, self.low)
+    }
 }
 
 impl From<IpAddr> for Peer {
     fn from(addr: IpAddr) -> Peer {
         match addr {
-            IpAddr::V4(addr) => Peer::V4(addr.to_bits()),
+            IpAddr::V4(addr) => Peer::v4(addr.to_bits()),
             IpAddr::V6(addr) => {
                 let bits = addr.to_bits();
-                Peer::V6((bits >> 64) as u64, bits as u64)
+                Peer {
+                    high: (bits >> 64) as u64,
+                    low: bits as u64,
+                }
             }
         }
     }
@@ -90,10 +127,9 @@ pub trait Tables: PrefixTable {
 #[inline(always)]
 pub fn classify(tables: &impl Tables, peer: Peer, ifindex: u32) -> Origin {
     let role = tables.role(ifindex);
-    match peer {
-        Peer::V4(addr) => classify4(tables, addr, role),
-        Peer::V6(0, low) if low >> 32 == 0xffff => classify4(tables, low as u32, role),
-        Peer::V6(high, low) => classify6(tables, high, low, role),
+    match peer.as_v4() {
+        Some(addr) => classify4(tables, addr, role),
+        None => classify6(tables, peer, role),
     }
 }
 
@@ -111,14 +147,14 @@ fn classify4(tables: &impl Tables, addr: u32, role: Role) -> Origin {
 }
 
 #[inline(always)]
-fn classify6(tables: &impl Tables, high: u64, low: u64, role: Role) -> Origin {
-    if high == 0 && low == 1 {
+fn classify6(tables: &impl Tables, peer: Peer, role: Role) -> Origin {
+    if peer.high == 0 && peer.low == 1 {
         return loopback(role);
     }
-    if (high == 0 && low == 0) || high >> 56 == 0xff {
+    if peer.is_unspecified() || peer.high >> 56 == 0xff {
         return martian(role);
     }
-    by_kind(tables, kind6(tables, high, low), role)
+    by_kind(tables, kind6(tables, peer.high, peer.low), role)
 }
 
 #[inline(always)]

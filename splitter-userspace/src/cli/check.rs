@@ -25,7 +25,7 @@ pub struct CheckArgs {
     )]
     pub manifests: Option<PathBuf>,
 
-    /// A directory as well, or - for standard input.
+    /// A directory or file as well, or - for standard input.
     #[arg(value_name = "DIR|-")]
     pub input: Option<PathBuf>,
 
@@ -57,7 +57,7 @@ impl CheckArgs {
 /// What is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// Every manifest below a directory.
+    /// Every manifest below a directory, or one file.
     Directory(PathBuf),
     /// YAML or JSON text, called `stdin` in sources.
     Text(String),
@@ -90,7 +90,7 @@ struct Report<'a> {
 /// them is an error, else 0.
 ///
 /// # Errors
-/// When the directory does not exist or is none, or the output cannot be written.
+/// When the directory does not exist, or the output cannot be written.
 pub fn check(
     input: &Input,
     class: &ClassSettings,
@@ -99,8 +99,8 @@ pub fn check(
 ) -> anyhow::Result<u8> {
     let (objects, mut problems) = match input {
         Input::Directory(path) => {
-            std::fs::read_dir(path)
-                .with_context(|| format!("cannot read the directory {}", path.display()))?;
+            std::fs::metadata(path)
+                .with_context(|| format!("cannot read the manifests in {}", path.display()))?;
             Manifests::new(path).reload()
         }
         Input::Text(text) => Manifests::from_text("stdin", text),

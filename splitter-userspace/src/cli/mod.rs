@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod class_args;
+pub mod explain;
 mod limit_args;
 pub mod logging;
 mod run_args;
@@ -42,6 +43,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Say what is wrong with manifests
     Check(check::CheckArgs),
+    /// Say who would answer a request, and why
+    Explain(Box<explain::ExplainArgs>),
     /// Print the version
     Version,
 }
@@ -66,6 +69,7 @@ pub fn main(
             Ok(code) => ExitCode::from(code),
             Err(error) => finish(Err(error)),
         },
+        Command::Explain(args) => finish(args.run()),
         Command::Version => {
             let mut out = std::io::stdout().lock();
             finish(writeln!(out, "splitter {}", env!("CARGO_PKG_VERSION")).map_err(Into::into))

@@ -5,12 +5,14 @@
 
 mod ids;
 mod memory;
+mod object;
 mod overrides;
 mod plan;
 mod slots;
 mod stats;
 mod tracker;
 
+pub use object::object;
 pub use overrides::{Override, overrides};
 pub use plan::{
     NO_SLOT, SlotAllocator, SlotContent, SlotError, SlotOp, SlotPlan, apply, diff, plan,

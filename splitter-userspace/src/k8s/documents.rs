@@ -2,6 +2,7 @@
 
 use serde_norway::Value;
 
+use super::bounded;
 use super::decode::{self, Fault};
 use super::objects::Object;
 use crate::model::{Kind, ObjectRef, Problem, Severity};
@@ -59,12 +60,8 @@ fn value(document: &Document<'_>) -> Result<Value, Fault> {
     {
         return Ok(value);
     }
-    let mut value: Value = serde_norway::from_str(document.text)
-        .map_err(|error| Fault::new("yaml-invalid", document.describe(&error)))?;
-    value
-        .apply_merge()
-        .map_err(|error| Fault::new("yaml-invalid", document.describe(&error)))?;
-    Ok(value)
+    bounded::parse(document.text)
+        .map_err(|error| Fault::new("yaml-invalid", document.describe(&error)))
 }
 
 fn problem(file: &str, source: &str, fault: Fault) -> Problem {
@@ -132,11 +129,12 @@ fn split(text: &str) -> impl Iterator<Item = Document<'_>> {
 fn take(text: &str) -> (&str, usize, &str) {
     let mut end = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
-        if let Some(skip) = separator(line) {
-            let content = line.get(skip..).unwrap_or("");
+        if is_separator(line) {
+            let content = line[SEPARATOR_LENGTH..].trim_start();
             if is_blank(content) {
                 return (&text[..end], number + 1, &text[end + line.len()..]);
             }
+            let skip = line.len() - content.len();
             return (&text[..end], number, &text[end + skip..]);
         }
         end += line.len();
@@ -144,12 +142,14 @@ fn take(text: &str) -> (&str, usize, &str) {
     (text, 0, "")
 }
 
-/// The length of the separator that `line` starts with, if it does.
-fn separator(line: &str) -> Option<usize> {
+/// `---` begins a document, `...` ends one.
+const SEPARATOR_LENGTH: usize = 3;
+
+fn is_separator(line: &str) -> bool {
     let rest = line
         .strip_prefix("---")
-        .or_else(|| line.strip_prefix("..."))?;
-    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some(3)
+        .or_else(|| line.strip_prefix("..."));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
 }
 
 fn is_blank(text: &str) -> bool {

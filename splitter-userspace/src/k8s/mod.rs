@@ -4,8 +4,10 @@
 //! into a `model::Snapshot` and a list of Problems. A later source, the API server, fills the same
 //! [`Objects`].
 
+mod bounded;
 mod decode;
 mod documents;
+mod header;
 mod manifests;
 mod objects;
 mod translate;

@@ -7,6 +7,7 @@
 
 mod decide;
 mod draw;
+pub mod explain;
 #[cfg(test)]
 mod fixtures;
 mod health;

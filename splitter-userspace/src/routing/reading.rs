@@ -17,7 +17,7 @@ const MERGE: u8 = 8;
 const DOTS: u8 = 16;
 
 /// A reading leads above the root: no backend should be asked.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AboveRoot;
 
 /// Calls `visit` with every reading of a canonical path but the one in which each byte is itself,

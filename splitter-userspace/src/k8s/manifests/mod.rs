@@ -16,7 +16,7 @@ use crate::model::{Kind, ObjectRef, Problem, Severity};
 use read::FileState;
 use scan::Scan;
 
-/// Every `*.yaml`, `*.yml` and `*.json` below a directory, with the last good state of each file.
+/// Every `*.yaml`, `*.yml` and `*.json` below a directory (or one file), with the last good state of each file.
 ///
 /// - A file with a document that does not parse keeps the objects it had when it last parsed as a
 ///   whole; a file that never did gives those of its documents that parse.
@@ -112,6 +112,3 @@ impl Manifests {
 
 /// What one file gave.
 type FileObjects = Vec<Object>;
-
-#[cfg(test)]
-mod tests;

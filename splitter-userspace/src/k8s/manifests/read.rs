@@ -113,3 +113,39 @@ fn now() -> i64 {
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs() as i64)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    fn service(name: &str) -> String {
+        format!("{{apiVersion: v1, kind: Service, metadata: {{name: {name}}}}}")
+    }
+
+    /// The name of the only object after each content was written under one and the same stamp.
+    fn names(age: i64) -> Vec<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f.yaml");
+        let stamp = Stamp::at(now() - age);
+        let mut state = FileState::default();
+        let mut names = Vec::new();
+        for name in ["first", "second"] {
+            std::fs::write(&path, service(name)).unwrap();
+            state.update("f.yaml", &path, stamp);
+            names.push(state.objects[0].object_ref().name.to_string());
+        }
+        names
+    }
+
+    #[test]
+    fn a_file_with_an_old_stamp_is_not_read_again() {
+        assert_eq!(names(60), ["first", "first"]);
+    }
+
+    #[test]
+    fn a_file_with_a_fresh_stamp_is_read_again() {
+        assert_eq!(names(0), ["first", "second"]);
+    }
+}

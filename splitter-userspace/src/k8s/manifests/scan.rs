@@ -38,6 +38,19 @@ impl Stamp {
         self.changed.0.max(self.modified.0)
     }
 
+    /// A stamp of a file last changed at `second`.
+    #[cfg(test)]
+    pub(super) fn at(second: i64) -> Stamp {
+        let time = (second, 0);
+        Stamp {
+            device: 1,
+            inode: 1,
+            size: 1,
+            modified: time,
+            changed: time,
+        }
+    }
+
     pub(super) fn size(&self) -> u64 {
         self.size
     }
@@ -55,14 +68,26 @@ pub(super) struct Scan {
     pub full: bool,
 }
 
-/// Finds the manifests below `root`: names ending in `.yaml`, `.yml` or `.json`.
+/// Finds the manifests below `root`: names ending in `.yaml`, `.yml` or `.json`. A `root` that is a
+/// file is the only manifest, whatever its name.
 ///
 /// Names that begin with a dot are passed over: editors' swap files, and the hidden directories
 /// behind a mounted ConfigMap, whose visible links are followed. Each file and directory counts
 /// once however many links lead to it, so a loop ends.
 pub(super) fn scan(root: &Path) -> Scan {
     let mut walk = Walk::default();
-    walk.directory(root, "", 0);
+    match (fs::metadata(root), root.file_name()) {
+        (Ok(metadata), Some(name)) if metadata.is_file() => {
+            let found = (root.to_owned(), Stamp::of(&metadata));
+            let name = name.to_string_lossy().into_owned();
+            walk.scan.files.insert(name, found);
+        }
+        (Ok(metadata), _) => {
+            walk.seen.insert((metadata.dev(), metadata.ino()));
+            walk.directory(root, "", 0);
+        }
+        (Err(error), _) => walk.fault("", error),
+    }
     walk.scan
 }
 

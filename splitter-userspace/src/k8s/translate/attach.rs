@@ -34,25 +34,48 @@ pub(super) fn attach<'a>(
         let defaults = rules::default_paths(view, &rules);
         let written: HashSet<_> = rules.paths.iter().map(|it| it.key.clone()).collect();
         let implied = defaults.into_iter().filter(|it| !written.contains(&it.key));
-        let mut idle = true;
+        let mut outcomes = Vec::new();
         for path in rules.paths.into_iter().chain(implied) {
             let attaching = Attaching {
                 view,
                 canary: index,
                 path: &path,
             };
-            idle &= !attaching.run(drafts, backends, problems);
+            outcomes.push(attaching.run(drafts, backends, problems));
         }
-        if idle {
-            problems.warn(
-                &view.subject,
-                "spec",
-                "canary-without-effect",
-                "no path of the canary differs from a path of a main Ingress in its Service only",
-                "no request is given to it",
-            );
-        }
+        report_idle(view, &outcomes, problems);
     }
+}
+
+/// What became of one path of a canary.
+#[derive(Clone, Copy, PartialEq)]
+enum Outcome {
+    /// The canary takes part in the Location.
+    Attached,
+    /// The Location is the same Service anyway.
+    Same,
+    /// Reported.
+    LeftOut,
+}
+
+/// A canary whose every path is the main Ingress's own, or that has none.
+fn report_idle(view: &View<'_>, outcomes: &[Outcome], problems: &mut Problems) {
+    if outcomes.iter().any(|it| *it != Outcome::Same) {
+        return;
+    }
+    let message = if outcomes.is_empty() {
+        "the canary has no usable path"
+    } else {
+        "every path of the canary leads to the main Ingress's own Service"
+    };
+    let effect = "no request is given to it";
+    problems.warn(
+        &view.subject,
+        "spec",
+        "canary-without-effect",
+        message,
+        effect,
+    );
 }
 
 /// One path of one canary.
@@ -63,17 +86,16 @@ struct Attaching<'v, 'a> {
 }
 
 impl<'a> Attaching<'_, 'a> {
-    /// Whether the canary takes part in the Location.
     fn run(
         &self,
         drafts: &mut Drafts,
         backends: &mut Backends<'a>,
         problems: &mut Problems,
-    ) -> bool {
-        let usable = |draft: &mut Draft| self.is_written() || draft.implicit || self.is_catch_all();
-        if !drafts.get_mut(&self.path.key).is_some_and(usable) {
+    ) -> Outcome {
+        let usable = |draft: &Draft| self.is_written() || draft.implicit || self.is_catch_all();
+        if !drafts.get(&self.path.key).is_some_and(usable) {
             self.report_stray(drafts, problems);
-            return false;
+            return Outcome::LeftOut;
         }
         let field = self.path.place.backend();
         let effect = "the canary gets no request on this path, stable answers";
@@ -85,11 +107,14 @@ impl<'a> Attaching<'_, 'a> {
             problems,
         );
         let Some(draft) = drafts.get_mut(&self.path.key) else {
-            return false;
+            return Outcome::LeftOut;
         };
         // Tools copy whole rules: a path that they left alone is no canary of itself.
-        if backends.is_same(&key, &draft.stable.key) || !self.is_free(draft, problems) {
-            return false;
+        if backends.is_same(&key, &draft.stable.key) {
+            return Outcome::Same;
+        }
+        if !self.is_free(draft, problems) {
+            return Outcome::LeftOut;
         }
         draft.canaries.push(Attached {
             ingress: self.view.subject.object.clone(),
@@ -97,7 +122,7 @@ impl<'a> Attaching<'_, 'a> {
             target: Target { key, closed: None },
             place: self.path.place,
         });
-        true
+        Outcome::Attached
     }
 
     /// A path of a rule, not one that the default backend implies.
@@ -140,10 +165,12 @@ impl<'a> Attaching<'_, 'a> {
     fn report_stray(&self, drafts: &Drafts, problems: &mut Problems) {
         let key = &self.path.key;
         let host = match &key.host {
-            HostPattern::Any => "requests without a host of their own".to_owned(),
+            HostPattern::Any => "rules without a host".to_owned(),
             host => format!("the host {host}"),
         };
-        let why = if let Some(near) = near(key, drafts) {
+        let why = if drafts.get(key).is_some() {
+            "it is written there, and a default backend stands for what is not".to_owned()
+        } else if let Some(near) = near(key, drafts) {
             format!("main Ingresses have {near}, which is a different location")
         } else if drafts.hosts.contains(&key.host) {
             format!("{host} has no such path")
@@ -154,7 +181,7 @@ impl<'a> Attaching<'_, 'a> {
             &self.view.subject,
             self.path.place.to_string(),
             "canary-stray",
-            format!("no main Ingress has {key}: {why}"),
+            format!("there is no {key} for the canary: {why}"),
             "this path of the canary is left out, its others work",
         );
     }
@@ -174,5 +201,5 @@ fn near(key: &LocationKey, drafts: &Drafts) -> Option<LocationKey> {
         path: path.as_str().into(),
         kind,
     })
-    .find(|near| drafts.has(near))
+    .find(|near| drafts.get(near).is_some())
 }

@@ -1,6 +1,5 @@
 //! Ordinary Ingresses to Locations that have no canary yet.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 use super::View;
@@ -38,21 +37,15 @@ impl Drafts {
         self.list.get_mut(*index)
     }
 
-    pub(super) fn has(&self, key: &LocationKey) -> bool {
-        self.by_key.contains_key(key)
+    pub(super) fn get(&self, key: &LocationKey) -> Option<&Draft> {
+        self.list.get(*self.by_key.get(key)?)
     }
 
-    /// Adds a Location unless the key is taken; then gives the one that has it.
-    fn add(&mut self, draft: Draft) -> Result<(), &Draft> {
-        match self.by_key.entry(draft.key.clone()) {
-            Entry::Vacant(vacant) => {
-                vacant.insert(self.list.len());
-                self.hosts.insert(draft.key.host.clone());
-                self.list.push(draft);
-                Ok(())
-            }
-            Entry::Occupied(taken) => self.list.get(*taken.get()).map_or(Ok(()), Err),
-        }
+    /// Adds a Location whose key is free.
+    fn add(&mut self, draft: Draft) {
+        self.by_key.insert(draft.key.clone(), self.list.len());
+        self.hosts.insert(draft.key.host.clone());
+        self.list.push(draft);
     }
 }
 
@@ -92,36 +85,25 @@ fn add<'a>(
     problems: &mut Problems,
 ) {
     for path in rules.paths {
-        let implicit = matches!(path.place, Place::DefaultBackend);
-        if drafts.has(&path.key) {
-            report_taken(view, &path, drafts, problems);
+        if let Some(taken) = drafts.get(&path.key) {
+            report_taken(view, &path, taken, problems);
             continue;
         }
         let field = path.place.backend();
         let effect = "the path answers 503";
         let key = backends.find(&view.subject, path.backend, &field, effect, problems);
-        let draft = Draft {
+        drafts.add(Draft {
             key: path.key,
             owner: view.subject.object.clone(),
             stable: Target { key, closed },
-            implicit,
+            implicit: matches!(path.place, Place::DefaultBackend),
             canaries: Vec::new(),
-        };
-        // The key was free just now.
-        let _ = drafts.add(draft);
+        });
     }
 }
 
 /// A path that somebody has already. Its own `/` in place of its default backend is no fault.
-fn report_taken(
-    view: &View<'_>,
-    path: &RulePath<'_>,
-    drafts: &mut Drafts,
-    problems: &mut Problems,
-) {
-    let Some(taken) = drafts.get_mut(&path.key) else {
-        return;
-    };
+fn report_taken(view: &View<'_>, path: &RulePath<'_>, taken: &Draft, problems: &mut Problems) {
     match path.place {
         Place::Rule { .. } => problems.error(
             &view.subject,

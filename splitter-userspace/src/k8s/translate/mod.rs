@@ -2,7 +2,7 @@
 //!
 //! In steps, each in its own file: which Ingresses are ours (`class`), in which order (`age`);
 //! main Ingresses to Locations (`mains`, on `rules`, `host`, `path`, `policy`), their Services to
-//! Backends (`backends`, `slices`); canaries (`canary`, `pattern`) onto the Locations (`attach`,
+//! Backends (`backends`, `slices`); canaries (`canary…`, `pattern`) onto the Locations (`attach`,
 //! `weights`); all of it sorted into the Snapshot (`assemble`). A fault in one object is a Problem
 //! and touches nothing else.
 
@@ -12,6 +12,8 @@ mod assemble;
 mod attach;
 mod backends;
 mod canary;
+mod canary_header;
+mod canary_weight;
 mod catalogue;
 mod class;
 mod golang;
@@ -120,3 +122,6 @@ fn subject(ingress: &Sourced<Ingress>) -> Subject<'_> {
         source: &ingress.source,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,12 +40,26 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> Option<Ba
 /// sides, guards included.
 pub(super) fn canary_policy(view: &View<'_>, problems: &mut Problems) {
     for (name, annotation) in view.annotations.iter() {
-        if !catalogue::CANARY.contains(&name) {
-            let effect = "ignored on a canary: the main Ingress's annotations count for both sides";
-            report_ignored(view, name, annotation, effect, problems);
+        if catalogue::CANARY.contains(&name) {
+            continue;
         }
+        let effect = match CANARYS_OWN.contains(&name) || !catalogue::is_known(name) {
+            true => "ignored",
+            false => "ignored on a canary: the main Ingress's annotations count for both sides",
+        };
+        report_ignored(view, name, annotation, effect, problems);
     }
 }
+
+/// What ingress-nginx reads from the canary Ingress itself.
+const CANARYS_OWN: [&str; 6] = [
+    "affinity-canary-behavior",
+    "load-balance",
+    "service-upstream",
+    "upstream-hash-by",
+    "upstream-hash-by-subset",
+    "upstream-hash-by-subset-size",
+];
 
 enum Meaning {
     /// What happens without it anyway.

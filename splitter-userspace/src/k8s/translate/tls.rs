@@ -24,6 +24,15 @@ impl<'a> Secrets<'a> {
     /// Reports the Secrets of `spec.tls` that are missing or hold no certificate and key.
     pub(super) fn check(&self, view: &View<'_>, problems: &mut Problems) {
         let entries = view.spec().and_then(|it| it.tls.as_ref());
+        if entries.is_some_and(|it| !it.is_empty()) {
+            problems.warn(
+                &view.subject,
+                "spec.tls",
+                "tls-unsupported",
+                "TLS is not terminated yet",
+                "its hosts are served over cleartext HTTP, without a redirect to https",
+            );
+        }
         for (index, entry) in entries.into_iter().flatten().enumerate() {
             let name = entry.secret_name.as_deref().unwrap_or("");
             if name.is_empty() {

@@ -1,6 +1,6 @@
 //! Weights of the canaries of one Location on a common scale.
 
-use super::canary::{DEFAULT_TOTAL, MAX_TOTAL, scale};
+use super::canary_weight::{DEFAULT_TOTAL, MAX_TOTAL, scale};
 
 /// One canary's wish: `weight` out of `total`, weight at most total.
 #[derive(Clone, Copy, Debug, PartialEq)]

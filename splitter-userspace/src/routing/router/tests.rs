@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::model::PathKind::{Exact, Prefix};
+use crate::model::PathKind::{self, Exact, Prefix};
 use crate::routing::fixtures::{Line, key, snapshot};
 use crate::routing::normalize;
 

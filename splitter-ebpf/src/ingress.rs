@@ -1,0 +1,161 @@
+//! What XDP does with a packet from the wire.
+
+use splitter_common::{
+    BucketKey, BucketKind, Class, DropReason, Limit, Note, PassReason, Peer, Settings, Spoof,
+    SpoofAction, Tables, classify,
+};
+
+use crate::bucket::{Bucket, take};
+use crate::parse::{Packet, Parsed, parse};
+
+/// What [`judge`] reads and writes beside the packet.
+pub trait Node: Tables {
+    /// A token bucket.
+    type Bucket: Bucket;
+    /// The settings in force.
+    fn settings(&self) -> &Settings;
+    /// The monotonic clock, in nanoseconds.
+    fn now(&self) -> u64;
+    /// Counts a packet of a class.
+    fn count_class(&self, class: Class, bytes: u64);
+    /// Counts what was noticed without ending the packet's way.
+    fn note(&self, note: Note, bytes: u64);
+    /// The bucket of a class.
+    fn class_bucket(&self, class: Class, kind: BucketKind) -> Option<Self::Bucket>;
+    /// The bucket of a source prefix, made if there is none.
+    fn source_bucket(&self, key: &BucketKey) -> Option<Self::Bucket>;
+}
+
+/// What becomes of a packet, and why.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Goes on to the kernel.
+    Pass(PassReason),
+    /// Ends here.
+    Drop(DropReason),
+}
+
+impl Verdict {
+    /// Where it is counted in the map `reason_counts`.
+    #[inline(always)]
+    pub fn code(self) -> u32 {
+        match self {
+            Verdict::Pass(reason) => reason.code(),
+            Verdict::Drop(reason) => reason.code(),
+        }
+    }
+}
+
+/// Judges one packet that came in by the interface `ifindex`.
+#[inline(always)]
+pub fn judge(node: &impl Node, packet: &impl Packet, ifindex: u32) -> Verdict {
+    let parsed = match parse(packet) {
+        Ok(parsed) => parsed,
+        Err(reason) => return Verdict::Pass(reason),
+    };
+    if parsed.source.is_unspecified() && !parsed.tcp {
+        return Verdict::Pass(PassReason::Unspecified);
+    }
+    let origin = classify(node, parsed.source, ifindex);
+    let spoofed = origin
+        .spoof
+        .and_then(|spoof| act_on(node, spoof, packet.size()));
+    if let Some(reason) = spoofed {
+        return Verdict::Drop(reason);
+    }
+    node.count_class(origin.class, packet.size());
+    match over_limit(node, &parsed, origin.class) {
+        Some(reason) => Verdict::Drop(reason),
+        None => Verdict::Pass(parsed.reason),
+    }
+}
+
+/// Counts or drops a source that cannot be real, as the settings say.
+#[inline(always)]
+fn act_on(node: &impl Node, spoof: Spoof, bytes: u64) -> Option<DropReason> {
+    let (drop, note) = match spoof {
+        Spoof::OwnAddress => (DropReason::OwnAddress, Note::OwnAddress),
+        Spoof::OwnPods => (DropReason::OwnPods, Note::OwnPods),
+        Spoof::Loopback => (DropReason::Loopback, Note::Loopback),
+        Spoof::Martian => (DropReason::Martian, Note::Martian),
+        Spoof::Cluster => (DropReason::Cluster, Note::Cluster),
+    };
+    match SpoofAction::from_code(node.settings().spoof[spoof as usize]) {
+        SpoofAction::Off => None,
+        SpoofAction::Count => {
+            node.note(note, bytes);
+            None
+        }
+        SpoofAction::Drop => Some(drop),
+    }
+}
+
+/// The limit that the packet exceeds, if any. The source's own come first, so that a flooder is
+/// stopped before it takes from its class.
+#[inline(always)]
+fn over_limit(node: &impl Node, parsed: &Parsed, class: Class) -> Option<DropReason> {
+    let settings = node.settings();
+    let class_packets = settings.class_packets[class as usize];
+    let class_syn = settings.class_syn[class as usize];
+    let syn = parsed.syn;
+    if !of_source(
+        node,
+        settings.source_packets,
+        parsed.source,
+        BucketKind::Packets,
+    ) {
+        return Some(DropReason::SourcePackets);
+    }
+    if syn && !of_source(node, settings.source_syn, parsed.source, BucketKind::Syn) {
+        return Some(DropReason::SourceSyn);
+    }
+    if !of_class(node, class_packets, class, BucketKind::Packets) {
+        return Some(DropReason::ClassPackets);
+    }
+    if syn && !of_class(node, class_syn, class, BucketKind::Syn) {
+        return Some(DropReason::ClassSyn);
+    }
+    None
+}
+
+#[inline(always)]
+fn of_source(node: &impl Node, limit: Limit, source: Peer, kind: BucketKind) -> bool {
+    if limit.rate == 0 {
+        return true;
+    }
+    let key = BucketKey {
+        addr: source_prefix(source),
+        kind: kind as u32,
+    };
+    // Without memory for a bucket there is no limit: the class's own still holds.
+    match node.source_bucket(&key) {
+        Some(bucket) => take(&bucket, limit, node.now()),
+        None => true,
+    }
+}
+
+#[inline(always)]
+fn of_class(node: &impl Node, limit: Limit, class: Class, kind: BucketKind) -> bool {
+    if limit.rate == 0 {
+        return true;
+    }
+    match node.class_bucket(class, kind) {
+        Some(bucket) => take(&bucket, limit, node.now()),
+        None => true,
+    }
+}
+
+/// The /24 of an IPv4 address (as an IPv4-mapped one), the /64 of an IPv6 address.
+#[inline(always)]
+fn source_prefix(source: Peer) -> [u8; 16] {
+    let prefix = match source.as_v4() {
+        Some(addr) => Peer::v4(addr & 0xffff_ff00),
+        None => Peer { low: 0, ..source },
+    };
+    prefix.octets()
+}
+
+#[cfg(test)]
+#[path = "ingress_tests.rs"]
+mod tests;

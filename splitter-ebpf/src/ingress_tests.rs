@@ -1,0 +1,252 @@
+extern crate std;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::vec::Vec;
+
+use splitter_common::{Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, Role};
+
+use super::*;
+use crate::testing::{Addresses, SYN, ethernet, frame, ipv4, ipv6, tcp};
+
+const NIC: u32 = 2;
+const OWN: [u8; 4] = [203, 0, 113, 1];
+const POD: [u8; 4] = [10, 244, 0, 7];
+const FAR_POD: [u8; 4] = [10, 244, 9, 7];
+const CLIENT: [u8; 4] = [198, 51, 100, 7];
+
+#[derive(Clone, Default)]
+struct Shared(Rc<Cell<u64>>);
+
+impl Bucket for Shared {
+    fn full_at(&self) -> u64 {
+        self.0.get()
+    }
+    fn set(&self, full_at: u64) {
+        self.0.set(full_at);
+    }
+    fn advance(&self, by: u64) {
+        self.0.set(self.0.get() + by);
+    }
+}
+
+struct Bench {
+    addresses: Addresses,
+    settings: Settings,
+    now: Cell<u64>,
+    classes: RefCell<Vec<(Class, u64)>>,
+    notes: RefCell<Vec<Note>>,
+    class_buckets: RefCell<HashMap<(u32, u32), Shared>>,
+    source_buckets: RefCell<HashMap<BucketKey, Shared>>,
+}
+
+impl Bench {
+    fn with(change: impl FnOnce(&mut Settings)) -> Bench {
+        let mut settings = Settings {
+            spoof: [SpoofAction::Drop as u32; Spoof::COUNT],
+            ..Settings::default()
+        };
+        change(&mut settings);
+        let addresses = Addresses::default()
+            .v4(OWN, PrefixKind::Own)
+            .v4(POD, PrefixKind::Pods)
+            .v4(FAR_POD, PrefixKind::Cluster);
+        Bench {
+            addresses,
+            settings,
+            now: Cell::new(1_000_000_000),
+            classes: RefCell::default(),
+            notes: RefCell::default(),
+            class_buckets: RefCell::default(),
+            source_buckets: RefCell::default(),
+        }
+    }
+
+    fn syn(&self, source: [u8; 4]) -> Verdict {
+        let packet = [ethernet(&[], 0x0800), ipv4(source, 6, 0, &[], &tcp(SYN))];
+        judge(self, &frame(&packet), NIC)
+    }
+}
+
+impl PrefixTable for Bench {
+    fn buffer(&self) -> u8 {
+        0
+    }
+    fn index4(&self, top: u16) -> PrefixIndex {
+        self.addresses.index4(top)
+    }
+    fn index6(&self, top: u16) -> PrefixIndex {
+        self.addresses.index6(top)
+    }
+    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
+        self.addresses.find4(key)
+    }
+    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
+        self.addresses.find6(key)
+    }
+}
+
+impl Tables for Bench {
+    fn role(&self, ifindex: u32) -> Role {
+        self.addresses.role(ifindex)
+    }
+    fn native_routing(&self) -> bool {
+        self.settings.native_routing != 0
+    }
+}
+
+impl Node for Bench {
+    type Bucket = Shared;
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+    fn now(&self) -> u64 {
+        self.now.get()
+    }
+    fn count_class(&self, class: Class, bytes: u64) {
+        self.classes.borrow_mut().push((class, bytes));
+    }
+    fn note(&self, note: Note, _bytes: u64) {
+        self.notes.borrow_mut().push(note);
+    }
+    fn class_bucket(&self, class: Class, kind: BucketKind) -> Option<Shared> {
+        let mut buckets = self.class_buckets.borrow_mut();
+        Some(
+            buckets
+                .entry((class.code(), kind as u32))
+                .or_default()
+                .clone(),
+        )
+    }
+    fn source_bucket(&self, key: &BucketKey) -> Option<Shared> {
+        Some(
+            self.source_buckets
+                .borrow_mut()
+                .entry(*key)
+                .or_default()
+                .clone(),
+        )
+    }
+}
+
+const PASSED: Verdict = Verdict::Pass(PassReason::Classified);
+
+#[test]
+fn what_cannot_be_real_is_dropped_and_the_rest_counted_by_class() {
+    let bench = Bench::with(|_| ());
+    let cases = [
+        (OWN, DropReason::OwnAddress),
+        (POD, DropReason::OwnPods),
+        ([127, 0, 0, 1], DropReason::Loopback),
+        ([224, 0, 0, 1], DropReason::Martian),
+        ([0, 0, 0, 0], DropReason::Martian),
+        (FAR_POD, DropReason::Cluster),
+    ];
+    for (source, reason) in cases {
+        assert_eq!(bench.syn(source), Verdict::Drop(reason), "{source:?}");
+    }
+    assert!(bench.classes.borrow().is_empty());
+    assert_eq!(bench.syn(CLIENT), PASSED);
+    assert_eq!(*bench.classes.borrow(), [(Class::NorthSouth, 54)]);
+}
+
+#[test]
+fn a_rule_can_count_or_be_off() {
+    let bench = Bench::with(|settings| {
+        settings.spoof[Spoof::Cluster as usize] = SpoofAction::Count as u32;
+        settings.spoof[Spoof::OwnPods as usize] = SpoofAction::Off as u32;
+    });
+    assert_eq!(bench.syn(FAR_POD), PASSED);
+    assert_eq!(*bench.notes.borrow(), [Note::Cluster]);
+    assert_eq!(bench.syn(POD), PASSED);
+    assert_eq!(bench.notes.borrow().len(), 1);
+    // Whoever they are, they are not trusted.
+    let classes: Vec<_> = bench
+        .classes
+        .borrow()
+        .iter()
+        .map(|(class, _)| *class)
+        .collect();
+    assert_eq!(classes, [Class::Unknown, Class::Unknown]);
+}
+
+#[test]
+fn spoofed_fragments_are_dropped_and_others_pass() {
+    let bench = Bench::with(|_| ());
+    let fragment = |source| {
+        let packet = [
+            ethernet(&[], 0x0800),
+            ipv4(source, 17, 0x2000, &[], &[0; 8]),
+        ];
+        judge(&bench, &frame(&packet), NIC)
+    };
+    assert_eq!(fragment(POD), Verdict::Drop(DropReason::OwnPods));
+    assert_eq!(fragment(CLIENT), Verdict::Pass(PassReason::Fragment));
+}
+
+#[test]
+fn address_configuration_passes_without_a_source() {
+    let bench = Bench::with(|_| ());
+    let unspecified = Verdict::Pass(PassReason::Unspecified);
+    let dhcp = [ethernet(&[], 0x0800), ipv4([0; 4], 17, 0, &[], &[0; 8])];
+    assert_eq!(judge(&bench, &frame(&dhcp), NIC), unspecified);
+    let discovery = [ethernet(&[], 0x86dd), ipv6([0; 16], 58, &[0; 24])];
+    assert_eq!(judge(&bench, &frame(&discovery), NIC), unspecified);
+    let tcp = [ethernet(&[], 0x86dd), ipv6([0; 16], 6, &tcp(SYN))];
+    assert_eq!(
+        judge(&bench, &frame(&tcp), NIC),
+        Verdict::Drop(DropReason::Martian)
+    );
+}
+
+#[test]
+fn a_flooding_source_is_stopped_before_it_takes_from_its_class() {
+    let limit = Limit { rate: 10, burst: 5 };
+    let bench = Bench::with(|settings| {
+        settings.source_syn = limit;
+        settings.class_syn[Class::NorthSouth as usize] = Limit { rate: 10, burst: 8 };
+    });
+    let passed = |source| (0..100).filter(|_| bench.syn(source) == PASSED).count();
+    assert_eq!(passed(CLIENT), 5);
+    assert_eq!(bench.syn(CLIENT), Verdict::Drop(DropReason::SourceSyn));
+    // The same /24 shares the bucket; another one has its own, but the class has only 8 in all.
+    assert_eq!(
+        bench.syn([198, 51, 100, 200]),
+        Verdict::Drop(DropReason::SourceSyn)
+    );
+    assert_eq!(passed([192, 0, 2, 1]), 3);
+    assert_eq!(
+        bench.syn([192, 0, 3, 1]),
+        Verdict::Drop(DropReason::ClassSyn)
+    );
+    bench.now.set(bench.now.get() + 100_000_000);
+    assert_eq!(bench.syn([192, 0, 4, 1]), PASSED);
+}
+
+#[test]
+fn packet_limits_count_every_packet() {
+    let bench = Bench::with(|settings| {
+        settings.class_packets[Class::NorthSouth as usize] = Limit { rate: 10, burst: 2 };
+        settings.source_packets = Limit { rate: 10, burst: 1 };
+    });
+    let udp = |source| {
+        let packet = [ethernet(&[], 0x0800), ipv4(source, 17, 0, &[], &[0; 8])];
+        judge(&bench, &frame(&packet), NIC)
+    };
+    assert_eq!(udp(CLIENT), PASSED);
+    assert_eq!(udp(CLIENT), Verdict::Drop(DropReason::SourcePackets));
+    assert_eq!(udp([192, 0, 2, 1]), PASSED);
+    assert_eq!(udp([192, 0, 3, 1]), Verdict::Drop(DropReason::ClassPackets));
+}
+
+#[test]
+fn source_prefixes_are_24_and_64_bits() {
+    let v4 = source_prefix(Peer::v4(u32::from_be_bytes([198, 51, 100, 7])));
+    assert_eq!(v4[10..], [0xff, 0xff, 198, 51, 100, 0]);
+    let v6 = source_prefix(Peer {
+        high: 0x2001_0db8_0009_0001,
+        low: 7,
+    });
+    assert_eq!(v6, [0x20, 1, 0xd, 0xb8, 0, 9, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+}

@@ -1,0 +1,100 @@
+//! Which socket a new connection gets.
+
+use splitter_common::{
+    Class, Fallback, ListenerKey, ListenerValue, Peer, Pool, SteerReason, Tables, classify,
+};
+
+/// A look-up that the kernel asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    /// 4 or 6.
+    pub family: u8,
+    /// Protocol number.
+    pub protocol: u8,
+    /// Who connects.
+    pub peer: Peer,
+    /// The address connected to; IPv4 in the first four bytes.
+    pub local: [u8; 16],
+    /// The port connected to.
+    pub port: u16,
+    /// The interface, as the kernel sees it.
+    pub ifindex: u32,
+}
+
+/// What became of an attempt to choose a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assigned {
+    /// The kernel took it.
+    Done,
+    /// There is no socket at that place.
+    Empty,
+    /// The kernel did not take it: another program chose already, or the socket does not fit.
+    Refused,
+}
+
+/// What [`steer`] reads and writes beside the look-up.
+pub trait Sockets: Tables {
+    /// The entry of an address and port.
+    fn listener(&self, key: &ListenerKey) -> Option<ListenerValue>;
+    /// The pool of a class.
+    fn pool(&self, class: Class) -> Pool;
+    /// Chooses the socket at this place of the pool map.
+    fn assign(&self, index: u32) -> Assigned;
+    /// Counts a look-up of a class.
+    fn count_lookup(&self, class: Class);
+}
+
+/// Answers one look-up. Only [`SteerReason::Reset`] ends the kernel's own search without a socket.
+///
+/// The answer depends on nothing but the look-up and the maps: while SYN cookies are in use the
+/// kernel asks twice for one connection, and a different answer would reset it.
+#[inline(always)]
+pub fn steer(sockets: &impl Sockets, lookup: &Lookup) -> SteerReason {
+    let Some(listener) = find(sockets, lookup) else {
+        return SteerReason::NotOurs;
+    };
+    let class = classify(sockets, lookup.peer, lookup.ifindex).class;
+    sockets.count_lookup(class);
+    let pool = sockets.pool(class);
+    match sockets.assign(pool.socket_index(listener.listener)) {
+        Assigned::Done => SteerReason::Assigned,
+        Assigned::Refused => SteerReason::Refused,
+        Assigned::Empty => fall_back(sockets, listener, pool),
+    }
+}
+
+#[inline(always)]
+fn fall_back(sockets: &impl Sockets, listener: ListenerValue, pool: Pool) -> SteerReason {
+    match Fallback::from_code(listener.fallback) {
+        Fallback::Kernel => SteerReason::Kernel,
+        Fallback::Reset => SteerReason::Reset,
+        Fallback::OtherPool => match sockets.assign(pool.other().socket_index(listener.listener)) {
+            Assigned::Done => SteerReason::OtherPool,
+            Assigned::Refused => SteerReason::Refused,
+            Assigned::Empty => SteerReason::Kernel,
+        },
+    }
+}
+
+/// The listener of a look-up: that of the exact address before that of every address.
+#[inline(always)]
+fn find(sockets: &impl Sockets, lookup: &Lookup) -> Option<ListenerValue> {
+    let mut key = ListenerKey {
+        addr: [0; 16],
+        port: lookup.port,
+        protocol: lookup.protocol,
+        family: lookup.family,
+    };
+    let every = sockets.listener(&key)?;
+    if every.exact != 0 {
+        key.addr = lookup.local;
+        if let Some(exact) = sockets.listener(&key) {
+            return Some(exact);
+        }
+    }
+    (every.listener != ListenerValue::NONE).then_some(every)
+}
+
+#[cfg(test)]
+#[path = "steer_tests.rs"]
+mod tests;
