@@ -1,1 +1,3 @@
 //! Fixtures shared by the tests.
+
+pub mod bpf;
