@@ -104,8 +104,10 @@ fn every_class_and_every_spoofed_source() {
 
 #[test]
 fn rules_can_count_be_off_and_follow_native_routing() {
-    let mut policy = Policy::default();
-    policy.spoof = [SpoofAction::Count; Spoof::COUNT];
+    let mut policy = Policy {
+        spoof: [SpoofAction::Count; Spoof::COUNT],
+        ..Policy::default()
+    };
     let mut loaded = Loaded::quiet(&policy);
     passes(&loaded, &syn(address("203.0.113.1")), Class::Local);
     passes(&loaded, &syn(address("10.244.0.7")), Class::Unknown);
@@ -329,8 +331,10 @@ fn packets_cut_at_every_byte_pass() {
 fn token_buckets_of_sources_and_classes() {
     // So slow that no token comes back during the test.
     let slow = |burst| Limit { rate: 1, burst };
-    let mut policy = Policy::default();
-    policy.source_syn = slow(3);
+    let mut policy = Policy {
+        source_syn: slow(3),
+        ..Policy::default()
+    };
     policy.class_syn[Class::NorthSouth as usize] = slow(5);
     let loaded = Loaded::quiet(&policy);
     let from = |host: &str| syn(address(host));
@@ -358,8 +362,10 @@ fn token_buckets_of_sources_and_classes() {
 #[test]
 fn packet_limits() {
     let slow = |burst| Limit { rate: 1, burst };
-    let mut policy = Policy::default();
-    policy.source_packets = slow(2);
+    let mut policy = Policy {
+        source_packets: slow(2),
+        ..Policy::default()
+    };
     policy.class_packets[Class::NorthSouth as usize] = slow(3);
     let loaded = Loaded::quiet(&policy);
     let udp = |source: Ipv4Addr| [ethernet(&[], IPV4), ipv4(source, 17, 0, &[], &[0; 8])].concat();

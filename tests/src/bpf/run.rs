@@ -7,8 +7,9 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
+const BPF_PROG_LOAD: libc::c_long = 5;
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
 
 /// `bpf_attr` of [`BPF_PROG_TEST_RUN`].
@@ -53,21 +54,64 @@ struct Lookup {
 
 const _: () = assert!(size_of::<Lookup>() == 72);
 
-fn run(attr: &mut Attr) -> io::Result<()> {
+fn bpf<T>(command: libc::c_long, attr: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: the structure is the kernel's for this call, and the addresses in it are of buffers
     // as long as it says, which live through the call.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,
-            BPF_PROG_TEST_RUN,
+            command,
             std::ptr::from_mut(attr),
-            size_of::<Attr>(),
+            size_of::<T>(),
         )
     };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(())
+    Ok(result)
+}
+
+fn run(attr: &mut Attr) -> io::Result<()> {
+    bpf(BPF_PROG_TEST_RUN, attr).map(|_| ())
+}
+
+/// The start of `bpf_attr` of [`BPF_PROG_LOAD`].
+#[repr(C)]
+struct LoadAttr {
+    kind: u32,
+    instructions: u32,
+    code: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+}
+
+/// An XDP program that lets everything pass and does nothing else: what others are measured by.
+///
+/// # Errors
+/// Without the rights.
+pub fn pass_program() -> io::Result<OwnedFd> {
+    const XDP: u32 = 6;
+    // r0 = XDP_PASS; exit
+    let code = [0x0000_0002_0000_00b7u64, 0x0000_0000_0000_0095];
+    let license = *b"GPL\0";
+    let mut attr = LoadAttr {
+        kind: XDP,
+        instructions: code.len() as u32,
+        code: code.as_ptr().addr() as u64,
+        license: license.as_ptr().addr() as u64,
+        log_level: 0,
+        log_size: 0,
+        log: 0,
+        kernel_version: 0,
+        flags: 0,
+    };
+    let fd = bpf(BPF_PROG_LOAD, &mut attr)?;
+    // SAFETY: the kernel has just made the descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
 }
 
 /// What an XDP program did.
