@@ -66,6 +66,12 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "30s",
     ),
     (
+        "--tunnel-timeout",
+        "SPLITTER_TUNNEL_TIMEOUT",
+        "x",
+        "30s",
+    ),
+    (
         "--max-connections",
         "SPLITTER_MAX_CONNECTIONS",
         "0",

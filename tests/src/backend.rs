@@ -20,6 +20,27 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// The request's method.
+    pub fn method(&self) -> &str {
+        self.line.split(' ').next().unwrap_or_default()
+    }
+
+    /// The request's target, as it came.
+    pub fn target(&self) -> &str {
+        self.line.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// The request's version.
+    pub fn version(&self) -> &str {
+        self.line.split(' ').nth(2).unwrap_or_default()
+    }
+
+    /// All values of a field, in order.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        let fields = self.fields.iter().filter(|(field, _)| field == name);
+        fields.map(|(_, value)| value.as_str()).collect()
+    }
+
     /// The value of a field, if it is there once.
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.fields.iter().filter(|(field, _)| field == name);
@@ -95,6 +116,19 @@ impl Backend {
                     &name
                 };
                 let length = name.len();
+                conversation.send(format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}"
+                ));
+            }
+        })
+    }
+
+    /// Answers every request with 200 and the request's target as body, on kept connections.
+    pub fn reflecting() -> Self {
+        Self::scripted(|conversation| {
+            while let Some(request) = conversation.request() {
+                let body = request.target();
+                let length = body.len();
                 conversation.send(format!(
                     "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}"
                 ));

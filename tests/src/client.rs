@@ -29,6 +29,29 @@ impl Answer {
         value
     }
 
+    /// All values of a field, in order.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        let fields = self.fields.iter().filter(|(field, _)| field == name);
+        fields.map(|(_, value)| value.as_str()).collect()
+    }
+
+    /// Checks that the proxy gave this answer by itself, as it gives all of its own: named, dated,
+    /// short, and of a length that is told.
+    #[track_caller]
+    pub fn assert_own(&self, status: u16) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.field("server"), Some("splitter"), "{self:?}");
+        assert!(self.field("date").is_some(), "{self:?}");
+        let length = self.field("content-length").expect("a length");
+        assert_eq!(length, self.body.len().to_string(), "{self:?}");
+        assert!((1..200).contains(&self.body.len()), "{self:?}");
+        assert_eq!(
+            self.field("content-type"),
+            Some("text/plain; charset=utf-8"),
+            "{self:?}"
+        );
+    }
+
     /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
@@ -157,6 +180,26 @@ impl Client {
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0];
         matches!(self.reader.read(&mut byte), Ok(0))
+    }
+
+    /// Whether the peer ends the connection now, by a close or by a reset, without sending more.
+    pub fn is_cut(&mut self) -> bool {
+        let mut byte = [0];
+        match self.reader.read(&mut byte) {
+            Ok(n) => n == 0,
+            Err(e) => matches!(
+                e.kind(),
+                std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe
+            ),
+        }
+    }
+
+    /// Whether bytes (or the end) come within `time`.
+    pub fn hears_within(&mut self, time: std::time::Duration) -> bool {
+        self.stream().set_read_timeout(Some(time)).unwrap();
+        let heard = self.reader.fill_buf().is_ok();
+        self.stream().set_read_timeout(Some(PATIENCE)).unwrap();
+        heard
     }
 
     /// The connection itself.

@@ -13,7 +13,10 @@ use splitter::config::{
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
+use crate::backend::Backend;
+use crate::client;
 use crate::manifests::Manifests;
+use crate::prometheus::Page;
 
 /// A running splitter; stops when dropped.
 pub struct Splitter {
@@ -62,6 +65,47 @@ impl Splitter {
             stop: Some(stop),
             thread: Some(thread),
         }
+    }
+
+    /// Starts one that sends everything for host `a.test` to `backend`.
+    pub fn before(backend: &Backend) -> Self {
+        Self::before_with(backend, |_| {})
+    }
+
+    /// The same with other settings.
+    pub fn before_with(backend: &Backend, change: impl FnOnce(&mut Settings)) -> Self {
+        let manifests = Manifests::new()
+            .main("main", "a.test", "/", "main")
+            .service("main", &[backend.addr()]);
+        Self::start_with(&manifests, change)
+    }
+
+    /// A connection to it.
+    pub fn client(&self) -> client::Client {
+        client::Client::connect(self.http)
+    }
+
+    /// A GET on a connection of its own.
+    pub fn get(&self, host: &str, path: &str) -> client::Answer {
+        client::get(self.http, host, path)
+    }
+
+    /// A GET with more fields (each ended by CRLF) on a connection of its own.
+    pub fn get_with(&self, host: &str, path: &str, fields: &str) -> client::Answer {
+        client::get_with(self.http, host, path, fields)
+    }
+
+    /// Its metrics now.
+    pub fn metrics(&self) -> Page {
+        let answer = client::get(self.admin, "admin", "/metrics");
+        assert_eq!(answer.status, 200);
+        Page::read(&answer.text()).expect("the metrics are well-formed")
+    }
+
+    /// How often a fault was counted.
+    pub fn faults(&self, name: &str) -> f64 {
+        self.metrics()
+            .sum("splitter_faults_total", &[("fault", name)])
     }
 
     /// Where requests go.

@@ -1,6 +1,7 @@
 //! Bodies on their way through: streamed, never collected.
 
 use std::cell::Cell;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -94,20 +95,33 @@ impl Stream {
                 let n = frame.data_ref().map_or(0, Bytes::len);
                 self.upload.bytes.set(self.upload.bytes.get() + n as u64);
             }
-            Poll::Ready(Some(Err(_))) => self.upload.fault.set(Some(self.blame())),
+            Poll::Ready(Some(Err(e))) => self.upload.fault.set(Some(self.blame(e))),
             Poll::Ready(None) => link.socket.wait_while_moving(self.timeout),
         }
         frame
     }
 
     /// Why the body broke.
-    fn blame(&self) -> Fault {
+    fn blame(&self, error: &hyper::Error) -> Fault {
         match self.client.refused() {
             Some(fault) => fault,
+            None if is_malformed(error) => Fault::BadBody,
             None if self.client.socket.is_expired() => Fault::BodyTimeout,
             None => Fault::ClientGone,
         }
     }
+}
+
+/// Whether hyper found the bytes wrong, rather than missing.
+fn is_malformed(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| {
+        matches!(
+            cause.kind(),
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+        )
+    })
 }
 
 impl Body for RequestBody {

@@ -46,8 +46,12 @@ pub struct Client {
     at_end: Cell<bool>,
     /// Requests in hand: at most one for HTTP/1.
     requests: Cell<u32>,
+    /// Requests that have ever begun.
+    begun: Cell<u64>,
+    /// Whether an answer is not handed over to the socket yet.
+    answering: Cell<bool>,
     refused: Cell<Option<Fault>>,
-    /// Who waits for the request in hand to end.
+    /// Who waits for the answer to be handed over.
     waiting: RefCell<Option<Waker>>,
     tunnel: RefCell<Option<Tunnel>>,
 }
@@ -73,6 +77,8 @@ impl Client {
             prefix: RefCell::default(),
             at_end: Cell::new(false),
             requests: Cell::new(0),
+            begun: Cell::new(0),
+            answering: Cell::new(false),
             refused: Cell::new(None),
             waiting: RefCell::default(),
             tunnel: RefCell::default(),
@@ -88,7 +94,7 @@ impl Client {
     pub fn inspect(&self, data: &[u8]) -> io::Result<usize> {
         match self.protocol.get() {
             Protocol::Http2 => Ok(data.len()),
-            Protocol::Http1 => self.judge(data).map(|()| data.len()),
+            Protocol::Http1 => self.judge(data),
             Protocol::Unknown => self.recognise(data),
         }
     }
@@ -100,7 +106,7 @@ impl Client {
         {
             drop(prefix);
             self.protocol.set(Protocol::Http1);
-            return self.judge(data).map(|()| data.len());
+            return self.judge(data);
         }
         self.at_end.set(data.is_empty() && prefix.is_empty());
         prefix.extend_from_slice(data);
@@ -113,18 +119,25 @@ impl Client {
             self.protocol.set(Protocol::Http1);
             let kept = prefix.split().freeze();
             drop(prefix);
-            self.judge(&kept)?;
-            self.prefix.borrow_mut().extend_from_slice(&kept);
+            let good = self.judge(&kept)?;
+            let good = kept.get(..good).unwrap_or_default();
+            self.prefix.borrow_mut().extend_from_slice(good);
         }
         Ok(0)
     }
 
-    fn judge(&self, data: &[u8]) -> io::Result<()> {
+    /// How many of these bytes the parser may have. What came before a refused message is served;
+    /// only then is the refusal told.
+    fn judge(&self, data: &[u8]) -> io::Result<usize> {
         let mut guard = self.guard.borrow_mut();
         let before = guard.phase();
         if let Err(fault) = guard.observe(data) {
             self.refused.set(Some(fault));
-            return Err(io::Error::new(io::ErrorKind::InvalidData, fault.text()));
+            self.socket.wait_for_ever();
+            return match guard.good() {
+                0 => Err(refusal(fault)),
+                good => Ok(good),
+            };
         }
         match guard.phase() {
             // The time for a head runs from its first byte.
@@ -132,7 +145,7 @@ impl Client {
             Phase::Head => self.socket.wait_at_most(self.timeouts.header),
             Phase::Body | Phase::Idle => self.socket.wait_for_ever(),
         }
-        Ok(())
+        Ok(data.len())
     }
 
     /// Bytes that were read before the parser could have them.
@@ -145,20 +158,24 @@ impl Client {
         (n > 0).then(|| prefix.split_to(n).freeze())
     }
 
-    /// Waits while a request is in hand if the next one is to be refused: the refusal must not cut
-    /// into the answer before it.
+    /// Waits while an answer is on its way if the next request is to be refused: the refusal must
+    /// not cut into it.
     pub fn poll_allowed(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.refused.get() {
             None => Poll::Ready(Ok(())),
-            Some(_) if self.requests.get() > 0 && self.phase() != Phase::Body => {
+            Some(_) if self.is_answering() => {
                 *self.waiting.borrow_mut() = Some(cx.waker().clone());
                 Poll::Pending
             }
-            Some(fault) => Poll::Ready(Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                fault.text(),
-            ))),
+            Some(fault) => Poll::Ready(Err(refusal(fault))),
         }
+    }
+
+    /// Whether a request that was let through has not been begun or not been answered. One whose
+    /// body is refused does not count: its reader is to be told.
+    fn is_answering(&self) -> bool {
+        let guard = self.guard.borrow();
+        guard.phase() != Phase::Body && (self.answering.get() || self.begun.get() < guard.heads())
     }
 
     /// Sets the deadline for what the connection waits for now, unless one runs.
@@ -187,6 +204,8 @@ impl Client {
     /// A request begins.
     pub fn begin(&self) {
         self.requests.set(self.requests.get() + 1);
+        self.begun.set(self.begun.get() + 1);
+        self.answering.set(true);
         self.socket.set_lazy(self.protocol.get() == Protocol::Http1);
         if self.protocol.get() == Protocol::Http2 {
             self.socket.wait_for_ever();
@@ -199,9 +218,14 @@ impl Client {
         if self.requests.get() == 0 {
             self.arm();
             self.socket.set_lazy(false);
-            if let Some(waker) = self.waiting.borrow_mut().take() {
-                waker.wake();
-            }
+        }
+    }
+
+    /// The HTTP/1 server has handed over all that it had to send.
+    pub fn flushed(&self) {
+        if self.requests.get() == 0 && self.answering.replace(false) {
+            let waker = self.waiting.borrow_mut().take();
+            waker.map(Waker::wake).unwrap_or_default();
         }
     }
 
@@ -224,6 +248,10 @@ impl Client {
     pub fn at_end(&self) -> bool {
         self.at_end.get()
     }
+}
+
+fn refusal(fault: Fault) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, fault.text())
 }
 
 fn first(data: &[u8], n: usize) -> &[u8] {

@@ -10,6 +10,9 @@ use super::fault::Fault;
 /// The longest chunk-size line, extensions included, in bytes.
 const CHUNK_LINE_MAX: usize = 4096;
 
+/// The most that all trailers of a body may take together, in bytes. hyper takes no more.
+const TRAILERS_MAX: usize = 16 * 1024;
+
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -54,6 +57,10 @@ pub struct Guard {
     framing: Framing,
     /// The start of a line whose end has not come.
     line: Vec<u8>,
+    /// How much of the last bytes lies before the message (or, in a body, the line) they end in.
+    good: usize,
+    /// How many heads have ended.
+    heads: u64,
 }
 
 impl Guard {
@@ -65,6 +72,8 @@ impl Guard {
             state: State::Head,
             framing: Framing::default(),
             line: Vec::new(),
+            good: 0,
+            heads: 0,
         }
     }
 
@@ -81,9 +90,14 @@ impl Guard {
     ///
     /// # Errors
     /// The first thing that must not be let through. The connection is to be closed; nothing after
-    /// it can be trusted.
+    /// it can be trusted. [`Self::good`] tells how much before it can.
     pub fn observe(&mut self, mut data: &[u8]) -> Result<(), Fault> {
+        let whole = data.len();
+        self.good = 0;
         while !data.is_empty() {
+            if self.state != State::Head || self.is_before_head() {
+                self.good = whole - data.len();
+            }
             match self.state {
                 State::Length(left) => {
                     let taken = skip(left, &mut data);
@@ -100,6 +114,21 @@ impl Guard {
             }
         }
         Ok(())
+    }
+
+    /// After a refusal: how many of the bytes looked at last belong to what came before the refused
+    /// head, or before the refused line of a body. They are still to be served.
+    pub fn good(&self) -> usize {
+        self.good
+    }
+
+    /// How many heads have been let through whole.
+    pub fn heads(&self) -> u64 {
+        self.heads
+    }
+
+    fn is_before_head(&self) -> bool {
+        self.framing.size == 0 && self.line.is_empty()
     }
 
     /// Takes one line, or what there is of it.
@@ -162,10 +191,21 @@ impl Guard {
             }
             State::Trailers if line.is_empty() => {
                 self.state = State::Head;
+                self.framing = Framing::default();
                 Ok(())
             }
-            State::Trailers if !starts_blank(line) => Ok(()),
+            State::Trailers => self.trailer(line),
             _ => Err(fault),
+        }
+    }
+
+    fn trailer(&mut self, line: &[u8]) -> Result<(), Fault> {
+        self.framing.size += line.len() + 2;
+        self.framing.lines = self.framing.lines.saturating_add(1);
+        let fits = self.framing.size <= TRAILERS_MAX && self.framing.lines <= self.max_headers;
+        match fits && is_field(line) {
+            true => Ok(()),
+            false => Err(Fault::BadBody),
         }
     }
 
@@ -232,6 +272,7 @@ impl Guard {
     }
 
     fn end_head(&mut self) {
+        self.heads += 1;
         let framing = std::mem::take(&mut self.framing);
         self.state = if framing.chunked {
             State::ChunkSize
@@ -251,10 +292,6 @@ fn skip(left: u64, data: &mut &[u8]) -> u64 {
     taken as u64
 }
 
-fn starts_blank(line: &[u8]) -> bool {
-    matches!(line.first(), Some(b' ' | b'\t'))
-}
-
 /// Whether the version is 1.0; none if this is no request line (RFC 9112 3).
 fn request_line(line: &[u8]) -> Option<bool> {
     let (rest, version) = line.split_at_checked(line.len().checked_sub(9)?)?;
@@ -266,11 +303,22 @@ fn request_line(line: &[u8]) -> Option<bool> {
     let space = memchr::memchr(b' ', rest)?;
     let (method, target) = rest.split_at_checked(space)?;
     let target = target.get(1..)?;
-    let good = !method.is_empty()
-        && method.iter().all(|byte| is_token(*byte))
-        && !target.is_empty()
-        && target.iter().all(|byte| *byte > b' ' && *byte != 0x7f);
+    let good = !method.is_empty() && method.iter().all(|byte| is_token(*byte)) && is_target(target);
     good.then_some(http10)
+}
+
+/// Whether hyper will take the target as it is: nearly all are plain paths with a query, the others
+/// are parsed to see. Not one with `#`: a fragment is no part of it (RFC 9112 3.2), and some
+/// programs cut it off while others do not.
+fn is_target(target: &[u8]) -> bool {
+    // With this, no plain target is too long for `Uri`.
+    const LONG: usize = 32 * 1024;
+    let plain = target.iter().all(|byte| is_in(&PLAIN, *byte));
+    if plain && target.first() == Some(&b'/') && target.len() <= LONG {
+        return true;
+    }
+    let visible = |byte: &u8| *byte > b' ' && *byte != 0x7f && *byte != b'#';
+    target.iter().all(visible) && http::Uri::try_from(target).is_ok()
 }
 
 /// Whether `line` is a name, a colon and a value of allowed bytes (RFC 9110 5.5).
@@ -285,37 +333,34 @@ fn is_field(line: &[u8]) -> bool {
         .all(|byte| (*byte >= b' ' && *byte != 0x7f) || *byte == b'\t')
 }
 
-/// RFC 9110 5.6.2, as a table: it is asked for every byte of every name.
-const TOKEN: [bool; 256] = {
+/// Letters, digits and these, as a table: it is asked for every byte.
+const fn table(others: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        let c = byte as u8;
-        table[byte] = c.is_ascii_alphanumeric()
-            || matches!(
-                c,
-                b'!' | b'#'
-                    | b'$'
-                    | b'%'
-                    | b'&'
-                    | b'\''
-                    | b'*'
-                    | b'+'
-                    | b'-'
-                    | b'.'
-                    | b'^'
-                    | b'_'
-                    | b'`'
-                    | b'|'
-                    | b'~'
-            );
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
         byte += 1;
     }
+    let mut index = 0;
+    while index < others.len() {
+        table[others[index] as usize] = true;
+        index += 1;
+    }
     table
-};
+}
+
+/// RFC 9110 5.6.2.
+const TOKEN: [bool; 256] = table(b"!#$%&'*+-.^_`|~");
+
+/// What a path and its query are made of (RFC 3986 3.3, 3.4).
+const PLAIN: [bool; 256] = table(b"/?%=&-._~!$'()*+,;:@");
+
+fn is_in(table: &[bool; 256], byte: u8) -> bool {
+    table.get(usize::from(byte)).copied().unwrap_or(false)
+}
 
 fn is_token(byte: u8) -> bool {
-    TOKEN.get(usize::from(byte)).copied().unwrap_or(false)
+    is_in(&TOKEN, byte)
 }
 
 /// The value of `line` without blanks around it, if the line's field is `name` (lower case).

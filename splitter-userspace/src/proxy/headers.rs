@@ -62,6 +62,16 @@ fn is_plain(value: &[u8]) -> bool {
     value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
 }
 
+/// Takes out fields whose names have `_`, as ingress-nginx does by default: programs that take
+/// fields as environment variables cannot tell `X_Real_IP` from X-Real-IP.
+pub fn strip_underscored(headers: &mut HeaderMap) {
+    let odd = headers.keys().filter(|name| name.as_str().contains('_'));
+    let odd: Vec<HeaderName> = odd.cloned().collect();
+    for name in odd {
+        headers.remove(name);
+    }
+}
+
 fn strip_named(headers: &mut HeaderMap, value: &[u8]) {
     for token in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
         if let Ok(name) = HeaderName::from_bytes(token)

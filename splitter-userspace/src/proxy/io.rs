@@ -95,6 +95,7 @@ impl Write for ClientIo {
     /// Ready although bytes are held: the flusher sends them at the end of the turn, and a failure
     /// is told at the next call.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.flushed();
         Poll::Ready(Ok(()))
     }
 

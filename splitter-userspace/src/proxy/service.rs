@@ -3,10 +3,12 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, TRANSFER_ENCODING, UPGRADE,
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, request};
 use hyper::body::{Body, Incoming};
@@ -23,6 +25,10 @@ use crate::model::Backend;
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
+
+/// The methods that a 405 names (RFC 9110 15.5.6). Others that no RFC defines are passed on too.
+const METHODS: HeaderValue =
+    HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
 
 /// Answers `request`. An error ends the connection without an answer: there is nobody to read it.
 pub async fn serve(
@@ -75,6 +81,7 @@ fn prepare(
     let host = target::authority(parts)?;
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
+    headers::strip_underscored(&mut parts.headers);
     let backend = worker.choose(host_text, parts, journal)?;
 
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
@@ -187,6 +194,9 @@ fn own_answer(
     if (fault.closes() || worker.is_draining()) && journal.is_http1() {
         response = response.header(CONNECTION, HeaderValue::from_static("close"));
     }
+    if fault == Fault::MethodNotAllowed {
+        response = response.header(ALLOW, METHODS);
+    }
     let body = if head {
         Bytes::new()
     } else {
@@ -205,9 +215,11 @@ fn own_text(fault: Fault) -> String {
 pub fn raw_answer(fault: Fault) -> String {
     let text = own_text(fault);
     format!(
-        "HTTP/1.1 {status}\r\nserver: splitter\r\ncontent-type: text/plain; charset=utf-8\r\n\
-         content-length: {length}\r\nconnection: close\r\n\r\n{text}",
+        "HTTP/1.1 {status}\r\nserver: splitter\r\ndate: {date}\r\n\
+         content-type: text/plain; charset=utf-8\r\ncontent-length: {length}\r\n\
+         connection: close\r\n\r\n{text}",
         status = fault.status(),
+        date = httpdate::fmt_http_date(SystemTime::now()),
         length = text.len(),
     )
 }
