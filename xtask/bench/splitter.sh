@@ -2,7 +2,8 @@
 # functions that write the configuration, start the proxy and have it take up a change.
 #
 # The routes are Ingress objects as people write them: one Ingress a host, and one canary Ingress a
-# host with weight, header and cookie. A change of weight is a new canary.yaml; nothing is signalled.
+# host with weight, header and cookie. A change of weight replaces the files of the canaries; nothing
+# is signalled.
 : "${SPLITTER:=splitter}"
 
 available() { command -v "$SPLITTER" >/dev/null; }
@@ -11,16 +12,18 @@ version() { "$SPLITTER" version | sed 's/^splitter //'; }
 # There is no TLS yet.
 only() { echo keepalive keepalive-rate close close-rate large post h2c routes reload weights syscalls; }
 
-# Ingresses of every host. Arguments: suffix of their names, their Service, their annotations.
+# Ingresses of every host, a thousand hosts a file. Arguments: beginning of the files' names, suffix
+# of the Ingresses' names, their Service, their annotations.
 ingresses() {
-    awk -v hosts="$HOSTS" -v paths="$PATHS" -v suffix="$1" -v service="$2" -v annotations="$3" 'BEGIN {
+    awk -v hosts="$HOSTS" -v paths="$PATHS" -v file="$1" -v suffix="$2" -v service="$3" -v annotations="$4" 'BEGIN {
         for (p = 0; p < paths; p++)
             rules = rules "      - {path: /p" p ", pathType: Prefix, backend: {service: {name: " service ", port: {number: 80}}}}\n"
         for (h = 0; h < hosts; h++) {
-            print "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:"
-            print "  name: h" h suffix "\n  namespace: bench\n  annotations: {" annotations "}"
-            print "spec:\n  ingressClassName: nginx\n  rules:"
-            printf "  - host: h%d.example.test\n    http:\n      paths:\n%s", h, rules
+            out = file int(h / 1000) ".yaml"
+            print "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:" >out
+            print "  name: h" h suffix "\n  namespace: bench\n  annotations: {" annotations "}" >out
+            print "spec:\n  ingressClassName: nginx\n  rules:" >out
+            printf "  - host: h%d.example.test\n    http:\n      paths:\n%s", h, rules >out
         }
     }'
 }
@@ -48,11 +51,11 @@ configure() {
     if [ ! -d "$WORK/manifests" ]; then
         mkdir "$WORK/manifests"
         { service stable "$STABLE_PORT"; service canary "$CANARY_PORT"; } >"$WORK/manifests/services.yaml"
-        ingresses '' stable '' >"$WORK/manifests/routes.yaml"
+        ingresses "$WORK/manifests/routes" '' stable ''
     fi
-    ingresses -canary canary \
-        "$prefix/canary: 'true', $prefix/canary-weight: '$WEIGHT', $prefix/canary-by-header: X-Canary, $prefix/canary-by-cookie: canary" \
-        >"$WORK/canary.next"
+    mkdir -p "$WORK/next"
+    ingresses "$WORK/next/canary" -canary canary \
+        "$prefix/canary: 'true', $prefix/canary-weight: '$WEIGHT', $prefix/canary-by-header: X-Canary, $prefix/canary-by-cookie: canary"
 }
 
 start() {
@@ -62,4 +65,4 @@ start() {
 }
 
 # What configure wrote is taken up from here on, so that the time it takes counts.
-reload() { mv "$WORK/canary.next" "$WORK/manifests/canary.yaml"; }
+reload() { mv "$WORK"/next/*.yaml "$WORK/manifests/"; }
