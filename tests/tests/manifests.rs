@@ -162,6 +162,22 @@ fn a_pipe_is_no_manifest() {
 }
 
 #[test]
+fn a_name_that_is_no_text_is_reported() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut it = Fixture::new();
+    let name = std::ffi::OsStr::from_bytes(b"\xff.yaml");
+    fs::write(it.root.path().join(name), service("a")).unwrap();
+    fs::write(
+        it.root
+            .path()
+            .join(std::ffi::OsStr::from_bytes(b"\xff.txt")),
+        "",
+    )
+    .unwrap();
+    assert_eq!(it.read(), (vec![], vec!["manifests-unreadable"]));
+}
+
+#[test]
 fn a_half_written_file_keeps_its_last_good_objects() {
     let mut it = Fixture::new();
     let whole = format!("{}---\n{}", service("a"), service("b"));
@@ -403,6 +419,18 @@ async fn a_cancelled_wait_loses_no_change() {
         assert!(start.elapsed() < PATIENCE, "the change was lost");
     }
     assert_eq!(watched.it.services(), ["b"]);
+}
+
+#[tokio::test]
+async fn an_edit_without_a_line_end_is_live_once_the_file_is_left_alone() {
+    let mut watched = Watched::start();
+    watched.it.write(
+        "a.yaml",
+        "apiVersion: v1\nkind: Service\nmetadata:\n  name: whole",
+    );
+    watched.changed().await;
+    // Nothing is written any more; the watcher itself asks for the second look.
+    watched.becomes(&["whole"]).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Flags that say which Ingresses are ours, shared by every command that reads objects.
 
 use clap::Args;
+use clap::builder::BoolishValueParser;
 
 use crate::config::ClassSettings;
 
@@ -19,7 +20,7 @@ pub struct ClassArgs {
     pub controller_class: Vec<String>,
 
     /// Also serve Ingresses that name no class at all.
-    #[arg(long, env = "SPLITTER_WATCH_INGRESS_WITHOUT_CLASS")]
+    #[arg(long, env = "SPLITTER_WATCH_INGRESS_WITHOUT_CLASS", value_parser = BoolishValueParser::new())]
     pub watch_ingress_without_class: bool,
 
     /// Prefix of the annotations to read; splitter.io/ is always read as well.
@@ -72,5 +73,69 @@ fn controller(text: &str) -> Result<String, String> {
             Ok(text.to_owned())
         }
         _ => Err("allowed is a domain and a path such as example.com/ingress".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        class: ClassArgs,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<ClassSettings, String> {
+        let all = std::iter::once("x").chain(arguments.iter().copied());
+        let command = Command::try_parse_from(all).map_err(|error| error.to_string())?;
+        Ok(command.class.into())
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_settings() {
+        assert_eq!(parse(&[]).unwrap(), ClassSettings::default());
+    }
+
+    #[test]
+    fn every_flag_has_its_field() {
+        let settings = parse(&[
+            "--ingress-class",
+            "edge",
+            "--controller-class",
+            "a.example/x,b.example/y/z",
+            "--controller-class=c.example/z",
+            "--watch-ingress-without-class",
+            "--annotations-prefix",
+            "ingress.example.com",
+        ]);
+        let expected = ClassSettings {
+            ingress_class: "edge".to_owned(),
+            controllers: ["a.example/x", "b.example/y/z", "c.example/z"]
+                .map(str::to_owned)
+                .to_vec(),
+            without_class: true,
+            annotations_prefix: "ingress.example.com".to_owned(),
+        };
+        assert_eq!(settings.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_bad_value_is_told_what_is_allowed() {
+        for arguments in [
+            ["--ingress-class", "Nginx"],
+            ["--ingress-class", ""],
+            ["--controller-class", "nginx"],
+            ["--controller-class", "example.com/"],
+            ["--annotations-prefix", "http://x"],
+            ["--annotations-prefix", "a b"],
+        ] {
+            let error = parse(&arguments).unwrap_err();
+            assert!(error.contains("allowed is"), "{arguments:?}: {error}");
+        }
     }
 }

@@ -114,13 +114,13 @@ fn decode_one(
 }
 
 fn read(
-    mut value: Value,
+    value: Value,
     header: &Header,
     kind: Kind,
     document: Option<&Document<'_>>,
     source: &str,
 ) -> Result<Object, Fault> {
-    let name = object_ref(&mut value, kind)?;
+    let name = object_ref(&value, kind)?;
     if header.version != "v1" {
         let message = format!(
             "apiVersion {} of {} is not read, only {} is",
@@ -213,7 +213,7 @@ fn complete(object: Object) -> Result<Object, Fault> {
 }
 
 /// Names the object. A cluster-scoped kind has no namespace, whatever the document says.
-fn object_ref(value: &mut Value, kind: Kind) -> Result<ObjectRef, Fault> {
+fn object_ref(value: &Value, kind: Kind) -> Result<ObjectRef, Fault> {
     let metadata = value.get("metadata");
     let text = |key: &str| {
         let text = metadata.and_then(|metadata| metadata.get(key))?.as_str()?;
@@ -227,8 +227,25 @@ fn object_ref(value: &mut Value, kind: Kind) -> Result<ObjectRef, Fault> {
         Kind::IngressClass => "",
         _ => text("namespace").unwrap_or(DEFAULT_NAMESPACE),
     };
+    for (field, text) in [("name", name), ("namespace", namespace)] {
+        if !is_name(text) {
+            let message =
+                format!("{text:?} is no name; names are lower case, with digits, - and .");
+            return Err(Fault::new("name-invalid", message).at(format!("metadata.{field}")));
+        }
+    }
     Ok(ObjectRef::new(kind, namespace, name))
 }
+
+/// Close to what the API server takes: nothing that could be mistaken for something else in a log
+/// line, a label or a path.
+fn is_name(text: &str) -> bool {
+    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
+    text.len() <= MAX_NAME && text.bytes().all(fine)
+}
+
+/// The longest name of an object, in bytes.
+const MAX_NAME: usize = 253;
 
 /// The commonest mistake of hand-written manifests, named by key: `true` or `10` without quotes.
 fn quoted(map: &str, value: &Value, name: &ObjectRef) -> Result<(), Fault> {

@@ -87,19 +87,23 @@ pub(super) struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// The error's text with the line of the file instead of that of the document.
+    /// The error's text with the lines of the file instead of those of the document.
     pub(super) fn describe(&self, error: &serde_norway::Error) -> String {
+        const MARK: &str = " at line ";
         let text = error.to_string();
-        let Some(at) = error.location() else {
-            return text;
-        };
-        let inner = format!(" at line {} column {}", at.line(), at.column());
-        let what = text.replace(&inner, "");
-        format!(
-            "{what} at line {} column {}",
-            self.line + at.line(),
-            at.column()
-        )
+        let mut pieces = text.split(MARK);
+        let mut shifted = pieces.next().unwrap_or("").to_owned();
+        for piece in pieces {
+            let digits = piece.bytes().take_while(u8::is_ascii_digit).count();
+            let (number, rest) = piece.split_at(digits);
+            shifted.push_str(MARK);
+            match number.parse::<usize>() {
+                Ok(line) => shifted.push_str(&(line + self.line).to_string()),
+                Err(_) => shifted.push_str(number),
+            }
+            shifted.push_str(rest);
+        }
+        shifted
     }
 }
 

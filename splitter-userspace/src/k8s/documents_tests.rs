@@ -119,11 +119,20 @@ fn lines_are_those_of_the_file() {
     );
     let (_, message, _) = message(&text);
     assert!(message.ends_with("at line 5 column 5"), "{message}");
-    let text = format!("{}---\n# comment\na: 1\n---\na: 1\na: 2\n", service("a"));
+    let text = format!("{}---\na:\n- {{b: 1\nc: 2\n", service("a"));
+    let (_, message, _) = self::message(&text);
+    assert!(
+        message.contains("at line 5 ") && message.contains("at line 4 "),
+        "{message}"
+    );
+    let text = format!(
+        "{}---\n# comment\na: 1\n---\nb:\n  a: 1\n  a: 2\n",
+        service("a")
+    );
     let parsed = parse_documents("f", &text);
     let message = &parsed.problems[1].message;
     assert!(
-        message.contains("\"a\" is there twice") && message.contains("line 6"),
+        message.contains("\"a\" is there twice") && message.contains("line 7"),
         "{message}"
     );
 }
@@ -266,6 +275,14 @@ fn what_is_no_object_is_reported() {
         (
             "apiVersion: v1\nkind: Service\nmetadata: {name: \"\"}\n",
             "name-missing",
+        ),
+        (
+            "apiVersion: v1\nkind: Service\nmetadata: {name: \"a\\nb\"}\n",
+            "name-invalid",
+        ),
+        (
+            "apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: a/b}\n",
+            "name-invalid",
         ),
         (
             "apiVersion: v1\nkind: Service\nmetadata: {generateName: x-}\n",

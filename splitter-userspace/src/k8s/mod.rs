@@ -14,8 +14,8 @@ mod translate;
 
 pub use documents::{MAX_DOCUMENTS, Parsed, parse_documents};
 pub use manifests::{
-    BURST_LIMIT, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, ManifestWatcher, Manifests, POLL, QUIET,
-    WatchError,
+    BURST_LIMIT, FRESH, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, ManifestWatcher, Manifests, POLL,
+    QUIET, WatchError,
 };
 pub use objects::{Object, Objects, Sourced};
 pub use translate::{Translation, translate};

@@ -73,10 +73,21 @@ fn paths(explanation: &Explanation, out: &mut impl Write) -> io::Result<()> {
 fn ambiguous(readings: &[Reading], out: &mut impl Write) -> io::Result<()> {
     verdict("400: a backend could read the path in another way", out)?;
     for reading in readings {
-        match (&reading.path, &reading.location) {
-            (None, _) => writeln!(out, "  it leads above the root, or cannot be decoded")?,
-            (Some(path), Some(location)) => writeln!(out, "  as {path} it belongs to {location}")?,
-            (Some(path), None) => writeln!(out, "  as {path} it belongs to no location")?,
+        match reading {
+            Reading::Malformed => writeln!(out, "  it cannot be decoded")?,
+            Reading::AboveRoot => writeln!(out, "  it leads above the root")?,
+            Reading::As {
+                path,
+                location: Some(location),
+            } => {
+                writeln!(out, "  as {path} it belongs to {location}")?;
+            }
+            Reading::As {
+                path,
+                location: None,
+            } => {
+                writeln!(out, "  as {path} it belongs to no location")?;
+            }
         }
     }
     Ok(())
@@ -200,7 +211,7 @@ fn problems(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     if report.others > 0 {
         writeln!(
             out,
-            "\n{} problems elsewhere: splitter check shows them",
+            "\nproblems elsewhere: {} (splitter check shows them)",
             report.others
         )?;
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use read::MAX_FILE_BYTES;
-pub use scan::{MAX_DEPTH, MAX_FILES};
+pub use scan::{FRESH, MAX_DEPTH, MAX_FILES};
 pub use watch::{BURST_LIMIT, ManifestWatcher, POLL, QUIET, WatchError};
 
 use super::objects::{Object, Objects};
@@ -22,6 +22,9 @@ use scan::Scan;
 ///   whole; a file that never did gives those of its documents that parse.
 /// - A file of zero bytes that had objects is taken for one being written: it keeps them. Delete
 ///   the file to remove them.
+/// - So does one that is the old text cut in the middle of a line; and one that newly ends in the
+///   middle of a line, until it has been left alone for [`FRESH`]. To change a large set at once,
+///   write a new file and rename it.
 /// - What cannot be read, the directory itself included, keeps its last state.
 /// - A deleted file's objects are gone.
 ///

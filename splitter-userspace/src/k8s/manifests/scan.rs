@@ -5,12 +5,16 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How many directories deep the scan goes.
 pub const MAX_DEPTH: usize = 32;
 
 /// The most manifest files that are read; those after it in path order are left out.
 pub const MAX_FILES: usize = 65_536;
+
+/// How long a file must have been left alone to count as finished.
+pub const FRESH: Duration = Duration::from_secs(1);
 
 /// Tells whether a file is still the one that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,15 +37,23 @@ impl Stamp {
         }
     }
 
-    /// When the file was last changed, in whole seconds since 1970.
-    pub(super) fn changed_at(&self) -> i64 {
-        self.changed.0.max(self.modified.0)
+    /// Whether the file has been left alone for [`FRESH`]. A younger one may still be written, and
+    /// may change again under the same time stamp. A time in the future is a clock that was set
+    /// back, and as good as an old one.
+    pub(super) fn is_settled(&self) -> bool {
+        let (seconds, nanos) = self.changed;
+        let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else {
+            return true;
+        };
+        let age = now.as_millis() as i64 - (seconds * 1_000 + nanos / 1_000_000);
+        age.unsigned_abs() >= FRESH.as_millis() as u64
     }
 
-    /// A stamp of a file last changed at `second`.
+    /// A stamp of a file last changed so long ago.
     #[cfg(test)]
-    pub(super) fn at(second: i64) -> Stamp {
-        let time = (second, 0);
+    pub(super) fn aged(age: Duration) -> Stamp {
+        let then = (SystemTime::now() - age).duration_since(UNIX_EPOCH);
+        let time = (then.unwrap_or_default().as_secs() as i64, 0);
         Stamp {
             device: 1,
             inode: 1,
@@ -117,6 +129,9 @@ impl Walk {
         };
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
+            Err(_) if is_manifest(name) && name.contains(char::REPLACEMENT_CHARACTER) => {
+                return self.fault(&relative, io::Error::other("its name is not UTF-8"));
+            }
             // Deleted since the names were read, or a link to nothing.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.fault(&relative, error),
@@ -145,8 +160,8 @@ impl Walk {
     }
 }
 
-/// The names in a directory, sorted, so that every scan goes the same way. Names that are no UTF-8
-/// are shown with replacement characters and then not found: they are no manifests.
+/// The names in a directory, sorted, so that every scan goes the same way. What is no UTF-8 in them
+/// becomes replacement characters.
 fn names(path: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(path)? {

@@ -178,13 +178,13 @@ fn identity(directory: &Path) -> Option<u64> {
     Some(hash(&(metadata.dev(), metadata.ino(), born)))
 }
 
-/// Differs when a file came, went or was written.
+/// Differs when a file came, went or was written, and once more when it was then left alone: a
+/// file that looked unfinished is looked at again.
 fn fingerprint(directory: &Path) -> u64 {
     let scan = scan::scan(directory);
-    let files: Vec<_> = scan
-        .files
-        .iter()
-        .map(|(name, (_, stamp))| (name, stamp))
+    let files = scan.files.iter();
+    let files: Vec<_> = files
+        .map(|(name, (_, stamp))| (name, stamp, stamp.is_settled()))
         .collect();
     let faults: Vec<_> = scan.faults.iter().map(|(name, _)| name).collect();
     hash(&(files, faults))

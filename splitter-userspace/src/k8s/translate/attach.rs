@@ -1,7 +1,5 @@
 //! Canaries to the Locations they are written for.
 
-use std::collections::HashSet;
-
 use super::View;
 use super::backends::{Backends, Target};
 use super::canary::Canary;
@@ -9,36 +7,36 @@ use super::mains::{Draft, Drafts};
 use super::policy;
 use super::report::Problems;
 use super::rules::{self, Place, RulePath};
-use crate::model::{HostPattern, LocationKey, MAX_VARIANTS, ObjectRef, PathKind};
+use crate::model::{HostPattern, LocationKey, MAX_VARIANTS, PathKind};
 
 /// A canary on one Location.
-pub(super) struct Attached {
-    pub ingress: ObjectRef,
-    /// Index into the list of canaries.
-    pub canary: usize,
+pub(super) struct Attached<'c> {
+    pub view: &'c View<'c>,
+    pub canary: &'c Canary,
     pub target: Target,
     pub place: Place,
 }
 
 /// Attaches each path of each canary, which are sorted by age, to the Location with the same host,
 /// path and path type. What finds none is reported and touches nothing else.
-pub(super) fn attach<'a>(
-    canaries: &[(&View<'a>, Canary)],
-    drafts: &mut Drafts,
-    backends: &mut Backends<'a>,
+pub(super) fn attach<'c>(
+    canaries: &'c [(&'c View<'c>, Canary)],
+    drafts: &mut Drafts<'c>,
+    backends: &mut Backends<'_>,
     problems: &mut Problems,
 ) {
-    for (index, (view, _)) in canaries.iter().enumerate() {
+    for (view, canary) in canaries {
         policy::canary_policy(view, problems);
         let rules = rules::read(view, problems);
         let defaults = rules::default_paths(view, &rules);
-        let written: HashSet<_> = rules.paths.iter().map(|it| it.key.clone()).collect();
-        let implied = defaults.into_iter().filter(|it| !written.contains(&it.key));
+        let implied = defaults
+            .into_iter()
+            .filter(|it| !rules.keys.contains(&it.key));
         let mut outcomes = Vec::new();
         for path in rules.paths.into_iter().chain(implied) {
             let attaching = Attaching {
                 view,
-                canary: index,
+                canary,
                 path: &path,
             };
             outcomes.push(attaching.run(drafts, backends, problems));
@@ -79,20 +77,20 @@ fn report_idle(view: &View<'_>, outcomes: &[Outcome], problems: &mut Problems) {
 }
 
 /// One path of one canary.
-struct Attaching<'v, 'a> {
-    view: &'v View<'a>,
-    canary: usize,
-    path: &'v RulePath<'a>,
+struct Attaching<'p, 'c> {
+    view: &'c View<'c>,
+    canary: &'c Canary,
+    path: &'p RulePath<'c>,
 }
 
-impl<'a> Attaching<'_, 'a> {
+impl<'c> Attaching<'_, 'c> {
     fn run(
         &self,
-        drafts: &mut Drafts,
-        backends: &mut Backends<'a>,
+        drafts: &mut Drafts<'c>,
+        backends: &mut Backends<'_>,
         problems: &mut Problems,
     ) -> Outcome {
-        let usable = |draft: &Draft| self.is_written() || draft.implicit || self.is_catch_all();
+        let usable = |draft: &Draft<'c>| self.is_written() || draft.implicit || self.is_catch_all();
         if !drafts.get(&self.path.key).is_some_and(usable) {
             self.report_stray(drafts, problems);
             return Outcome::LeftOut;
@@ -113,11 +111,11 @@ impl<'a> Attaching<'_, 'a> {
         if backends.is_same(&key, &draft.stable.key) {
             return Outcome::Same;
         }
-        if !self.is_free(draft, problems) {
+        if !self.has_room(draft, problems) {
             return Outcome::LeftOut;
         }
         draft.canaries.push(Attached {
-            ingress: self.view.subject.object.clone(),
+            view: self.view,
             canary: self.canary,
             target: Target { key, closed: None },
             place: self.path.place,
@@ -137,18 +135,7 @@ impl<'a> Attaching<'_, 'a> {
             .is_none_or(Vec::is_empty)
     }
 
-    fn is_free(&self, draft: &Draft, problems: &mut Problems) -> bool {
-        let mine = |it: &Attached| it.canary == self.canary;
-        if draft.canaries.iter().any(mine) {
-            problems.error(
-                &self.view.subject,
-                self.path.place.to_string(),
-                "path-duplicate",
-                format!("the canary has {} twice", self.path.key),
-                "the first one counts",
-            );
-            return false;
-        }
+    fn has_room(&self, draft: &Draft<'_>, problems: &mut Problems) -> bool {
         if draft.canaries.len() + 1 >= MAX_VARIANTS {
             problems.error(
                 &self.view.subject,
@@ -162,7 +149,7 @@ impl<'a> Attaching<'_, 'a> {
         true
     }
 
-    fn report_stray(&self, drafts: &Drafts, problems: &mut Problems) {
+    fn report_stray(&self, drafts: &Drafts<'_>, problems: &mut Problems) {
         let key = &self.path.key;
         let host = match &key.host {
             HostPattern::Any => "rules without a host".to_owned(),
@@ -188,7 +175,7 @@ impl<'a> Attaching<'_, 'a> {
 }
 
 /// What somebody may have meant: the other path type, or with or without a slash at the end.
-fn near(key: &LocationKey, drafts: &Drafts) -> Option<LocationKey> {
+fn near(key: &LocationKey, drafts: &Drafts<'_>) -> Option<LocationKey> {
     let slashed = match key.path.strip_suffix('/') {
         Some(path) => path.to_owned(),
         None => format!("{}/", key.path),

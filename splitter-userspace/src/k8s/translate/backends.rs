@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressServiceBackend, ServiceBackendPort};
 
 use super::report::{Problems, Subject};
-use super::slices::Slices;
+use super::slices::{Found, SERVICE_LABEL, Slices};
 use crate::k8s::{Objects, Sourced};
 use crate::model::{Backend, BackendFault, BackendKey, Endpoint, Kind};
 
@@ -139,35 +139,47 @@ impl<'a> Backends<'a> {
         let name = port.name.as_deref().unwrap_or("");
         let id = (service.namespace(), service.name());
         let found = self.slices.endpoints(id, name, problems);
-        let subject = Subject {
-            object: service.object_ref(Kind::Service),
-            source: &service.source,
-        };
-        if !found.any_slice {
-            problems.warn(
-                &subject,
-                "",
-                "no-endpoint-slice",
-                format!(
-                    "no EndpointSlice has the label kubernetes.io/service-name: {}",
-                    key.service
-                ),
-                "the Service has no endpoints",
-            );
-        } else if found.port_missing {
-            problems.warn(
-                &subject,
-                "spec.ports",
-                "endpoint-port-missing",
-                format!("no EndpointSlice of the Service has a TCP port named {name:?}"),
-                format!("port {} of the Service has no endpoints", port.port),
-            );
-        }
+        report_missing(service, port, &found, problems);
         Resolved {
             fault: None,
             number: Some(port.port),
             endpoints: found.endpoints,
         }
+    }
+}
+
+/// Points out what is most likely a mistake: a Service that no slice is for, and slices that do not
+/// name their ports as the Service does.
+fn report_missing(
+    service: &Sourced<Service>,
+    port: &ServicePort,
+    found: &Found,
+    problems: &mut Problems,
+) {
+    let subject = Subject {
+        object: service.object_ref(Kind::Service),
+        source: &service.source,
+    };
+    if !found.any_slice {
+        problems.warn(
+            &subject,
+            "",
+            "no-endpoint-slice",
+            format!(
+                "no EndpointSlice has the label {SERVICE_LABEL}: {}",
+                service.name()
+            ),
+            "the Service has no endpoints",
+        );
+    } else if found.port_missing {
+        let name = port.name.as_deref().unwrap_or("");
+        problems.warn(
+            &subject,
+            "spec.ports",
+            "endpoint-port-missing",
+            format!("no EndpointSlice of the Service has a TCP port named {name:?}"),
+            format!("port {} of the Service has no endpoints", port.port),
+        );
     }
 }
 

@@ -7,6 +7,7 @@ use http::HeaderName;
 use super::View;
 use super::annotations::Annotation;
 use super::golang::{atoi, parse_bool};
+use super::pattern::Patterns;
 use super::report::Problems;
 use super::{canary_header, canary_weight};
 use crate::model::HeaderTest;
@@ -25,7 +26,11 @@ pub(super) struct Canary {
 }
 
 /// Reads what a canary Ingress asks for; `None` if the Ingress is no canary but an ordinary one.
-pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> Option<Canary> {
+pub(super) fn read(
+    view: &View<'_>,
+    patterns: &mut Patterns,
+    problems: &mut Problems,
+) -> Option<Canary> {
     if !is_canary(view, problems) {
         return None;
     }
@@ -33,7 +38,7 @@ pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> Option<Canary> {
     let canary = Canary {
         weight,
         total,
-        header: canary_header::read(view, problems),
+        header: canary_header::read(view, patterns, problems),
         cookie: cookie(view, problems),
     };
     if RULES

@@ -5,12 +5,16 @@ use http::HeaderName;
 use super::View;
 use super::annotations::Annotation;
 use super::canary::{given, is_basic};
-use super::pattern;
+use super::pattern::Patterns;
 use super::report::Problems;
 use crate::model::HeaderTest;
 
 /// The header rule of a canary, if it has a usable header name.
-pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> Option<(HeaderName, HeaderTest)> {
+pub(super) fn read(
+    view: &View<'_>,
+    patterns: &mut Patterns,
+    problems: &mut Problems,
+) -> Option<(HeaderName, HeaderTest)> {
     let test = [
         view.annotations.get("canary-by-header-value"),
         view.annotations.get("canary-by-header-pattern"),
@@ -37,7 +41,7 @@ pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> Option<(HeaderNa
             "the header rule is left out",
         );
     }
-    Some((name?, header_test(view, problems)))
+    Some((name?, header_test(view, patterns, problems)))
 }
 
 /// `-` and `_` are the same, as are upper and lower case.
@@ -49,7 +53,7 @@ fn header_name(text: &str) -> Option<HeaderName> {
     HeaderName::from_bytes(folded.as_bytes()).ok()
 }
 
-fn header_test(view: &View<'_>, problems: &mut Problems) -> HeaderTest {
+fn header_test(view: &View<'_>, patterns: &mut Patterns, problems: &mut Problems) -> HeaderTest {
     let value = given(view, "canary-by-header-value", problems);
     let pattern = given(view, "canary-by-header-pattern", problems);
     match (value, pattern) {
@@ -66,7 +70,7 @@ fn header_test(view: &View<'_>, problems: &mut Problems) -> HeaderTest {
             }
             header_value(view, value, problems)
         }
-        (None, Some(pattern)) => header_pattern(view, pattern, problems),
+        (None, Some(pattern)) => header_pattern(view, pattern, patterns, problems),
     }
 }
 
@@ -87,9 +91,14 @@ fn header_value(view: &View<'_>, value: Annotation<'_>, problems: &mut Problems)
     HeaderTest::Invalid
 }
 
-fn header_pattern(view: &View<'_>, it: Annotation<'_>, problems: &mut Problems) -> HeaderTest {
+fn header_pattern(
+    view: &View<'_>,
+    it: Annotation<'_>,
+    patterns: &mut Patterns,
+    problems: &mut Problems,
+) -> HeaderTest {
     let compiled = if it.value.bytes().all(is_pattern) {
-        pattern::compile(it.value)
+        patterns.get(it.value)
     } else {
         Err("it has characters that are not allowed in a pattern".to_owned())
     };

@@ -1,6 +1,7 @@
 //! The weight annotations of a canary Ingress.
 
 use super::View;
+use super::annotations::Annotation;
 use super::golang::atoi;
 use super::report::Problems;
 
@@ -13,47 +14,37 @@ pub(super) const MAX_TOTAL: u32 = 1_000_000_000;
 /// The weight of a canary and its total: weight at most total, total 1 to [`MAX_TOTAL`].
 pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> (u32, u32) {
     let total = total(view, problems);
-    let Some(annotation) = view.annotations.get("canary-weight") else {
-        return (0, narrow(total));
+    let weight = match view.annotations.get("canary-weight") {
+        Some(annotation) => weight(view, annotation, total, problems),
+        None => 0,
     };
-    let weight = match atoi(annotation.value) {
-        Some(weight) if weight >= 0 => weight.unsigned_abs(),
+    (scale(weight, total, narrow(total)), narrow(total))
+}
+
+fn weight(view: &View<'_>, it: Annotation<'_>, total: u64, problems: &mut Problems) -> u64 {
+    let weight = match atoi(it.value).map(u64::try_from) {
+        Some(Ok(weight)) => weight,
         found => {
-            let what = if found.is_some() {
-                "below zero"
-            } else {
-                "no whole number"
+            let what = match found {
+                Some(_) => "below zero",
+                None => "no whole number",
             };
-            problems.error(
-                &view.subject,
-                annotation.field(),
-                "weight-invalid",
-                format!("{:?} is {what}", annotation.value),
-                "the weight is 0",
-            );
+            let message = format!("{:?} is {what}", it.value);
+            let effect = "the weight is 0";
+            problems.error(&view.subject, it.field(), "weight-invalid", message, effect);
             0
         }
     };
     if weight > total {
         problems.warn(
             &view.subject,
-            annotation.field(),
+            it.field(),
             "weight-excess",
             format!("the weight {weight} is more than the total of {total}"),
             format!("the weight is {total}: every request"),
         );
     }
-    if total > u64::from(MAX_TOTAL) {
-        problems.warn(
-            &view.subject,
-            annotation.field(),
-            "weight-total-large",
-            format!("a weight-total of {total} is more than {MAX_TOTAL}"),
-            format!("weight and total are scaled down to a total of {MAX_TOTAL}"),
-        );
-    }
-    let weight = weight.min(total);
-    (scale(weight, total, narrow(total)), narrow(total))
+    weight.min(total)
 }
 
 fn narrow(total: u64) -> u32 {
@@ -79,6 +70,15 @@ fn total(view: &View<'_>, problems: &mut Problems) -> u64 {
                     "weight-total-small",
                     format!("ingress-nginx would take the total {total} for {DEFAULT_TOTAL}"),
                     format!("weights count out of {total} here"),
+                );
+            }
+            if total > i64::from(MAX_TOTAL) {
+                problems.warn(
+                    &view.subject,
+                    annotation.field(),
+                    "weight-total-large",
+                    format!("the total {total} is more than {MAX_TOTAL}"),
+                    format!("weight and total are scaled down to a total of {MAX_TOTAL}"),
                 );
             }
             total.unsigned_abs()

@@ -163,8 +163,14 @@ pub(super) fn is_known(name: &str) -> bool {
     CANARY.contains(&name) || OTHER.binary_search(&name).is_ok() || REMOVED.contains(&name)
 }
 
+/// A longer name is compared with none; the longest known one has 40 characters.
+const LONGEST_MISTAKE: usize = 63;
+
 /// The known name that was most likely meant, if one is near.
 pub(super) fn suggest(name: &str) -> Option<&'static str> {
+    if name.len() > LONGEST_MISTAKE {
+        return None;
+    }
     let canary = name.starts_with("canary-");
     let all = CANARY.iter().chain(OTHER.iter()).copied();
     let near = all
@@ -212,5 +218,6 @@ mod tests {
         assert_eq!(suggest("rewrite-targets"), Some("rewrite-target"));
         assert_eq!(suggest("auth_url"), Some("auth-url"));
         assert_eq!(suggest("my-own-thing-entirely"), None);
+        assert_eq!(suggest(&"canary-weight".repeat(10)), None);
     }
 }

@@ -7,11 +7,11 @@ use super::attach::Attached;
 use super::backends::{Backends, Target};
 use super::policy;
 use super::report::Problems;
-use super::rules::{self, Place, RulePath, Rules};
+use super::rules::{self, Place, RulePath};
 use crate::model::{BackendFault, HostPattern, LocationKey, ObjectRef};
 
 /// A Location on its way.
-pub(super) struct Draft {
+pub(super) struct Draft<'c> {
     pub key: LocationKey,
     /// The main Ingress that owns it.
     pub owner: ObjectRef,
@@ -19,30 +19,30 @@ pub(super) struct Draft {
     /// Nobody wrote it: a default backend made it.
     pub implicit: bool,
     /// Oldest first.
-    pub canaries: Vec<Attached>,
+    pub canaries: Vec<Attached<'c>>,
 }
 
 /// The Locations and hosts of all main Ingresses.
 #[derive(Default)]
-pub(super) struct Drafts {
-    pub list: Vec<Draft>,
+pub(super) struct Drafts<'c> {
+    pub list: Vec<Draft<'c>>,
     by_key: HashMap<LocationKey, usize>,
     /// Every host that a main Ingress names, with or without a path.
     pub hosts: BTreeSet<HostPattern>,
 }
 
-impl Drafts {
-    pub(super) fn get_mut(&mut self, key: &LocationKey) -> Option<&mut Draft> {
+impl<'c> Drafts<'c> {
+    pub(super) fn get_mut(&mut self, key: &LocationKey) -> Option<&mut Draft<'c>> {
         let index = self.by_key.get(key)?;
         self.list.get_mut(*index)
     }
 
-    pub(super) fn get(&self, key: &LocationKey) -> Option<&Draft> {
+    pub(super) fn get(&self, key: &LocationKey) -> Option<&Draft<'c>> {
         self.list.get(*self.by_key.get(key)?)
     }
 
     /// Adds a Location whose key is free.
-    fn add(&mut self, draft: Draft) {
+    fn add(&mut self, draft: Draft<'c>) {
         self.by_key.insert(draft.key.clone(), self.list.len());
         self.hosts.insert(draft.key.host.clone());
         self.list.push(draft);
@@ -52,11 +52,11 @@ impl Drafts {
 /// Makes the Locations of the main Ingresses, which are sorted by age: who comes first owns a key.
 ///
 /// What is written comes before what a default backend implies, whatever the age.
-pub(super) fn locations<'a>(
-    mains: &[&View<'a>],
-    backends: &mut Backends<'a>,
+pub(super) fn locations<'c>(
+    mains: &[&View<'_>],
+    backends: &mut Backends<'_>,
     problems: &mut Problems,
-) -> Drafts {
+) -> Drafts<'c> {
     let mut drafts = Drafts::default();
     let mut defaults = Vec::new();
     for view in mains {
@@ -64,27 +64,23 @@ pub(super) fn locations<'a>(
         let closed = policy::main_policy(view, problems);
         drafts.hosts.extend(rules.hosts.iter().cloned());
         defaults.push((view, rules::default_paths(view, &rules), closed));
-        add(view, rules, closed, &mut drafts, backends, problems);
+        add(view, rules.paths, closed, &mut drafts, backends, problems);
     }
     for (view, paths, closed) in defaults {
-        let rules = Rules {
-            hosts: BTreeSet::new(),
-            paths,
-        };
-        add(view, rules, closed, &mut drafts, backends, problems);
+        add(view, paths, closed, &mut drafts, backends, problems);
     }
     drafts
 }
 
-fn add<'a>(
-    view: &View<'a>,
-    rules: Rules<'a>,
+fn add(
+    view: &View<'_>,
+    paths: Vec<RulePath<'_>>,
     closed: Option<BackendFault>,
-    drafts: &mut Drafts,
-    backends: &mut Backends<'a>,
+    drafts: &mut Drafts<'_>,
+    backends: &mut Backends<'_>,
     problems: &mut Problems,
 ) {
-    for path in rules.paths {
+    for path in paths {
         if let Some(taken) = drafts.get(&path.key) {
             report_taken(view, &path, taken, problems);
             continue;
@@ -103,14 +99,14 @@ fn add<'a>(
 }
 
 /// A path that somebody has already. Its own `/` in place of its default backend is no fault.
-fn report_taken(view: &View<'_>, path: &RulePath<'_>, taken: &Draft, problems: &mut Problems) {
+fn report_taken(view: &View<'_>, path: &RulePath<'_>, taken: &Draft<'_>, problems: &mut Problems) {
     match path.place {
         Place::Rule { .. } => problems.error(
             &view.subject,
             path.place.to_string(),
             "path-duplicate",
             format!("{} belongs to {} already", path.key, taken.owner),
-            "this one is left out, the older one stays",
+            "this one is left out, the first one stays",
         ),
         Place::DefaultBackend if taken.owner == view.subject.object => {}
         Place::DefaultBackend => problems.warn(

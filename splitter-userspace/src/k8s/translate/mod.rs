@@ -3,7 +3,7 @@
 //! In steps, each in its own file: which Ingresses are ours (`class`), in which order (`age`);
 //! main Ingresses to Locations (`mains`, on `rules`, `host`, `path`, `policy`), their Services to
 //! Backends (`backends`, `slices`); canaries (`canary…`, `pattern`) onto the Locations (`attach`,
-//! `weights`); all of it sorted into the Snapshot (`assemble`). A fault in one object is a Problem
+//! `weights`, `split`); all of it sorted into the Snapshot (`assemble`). A fault in one object is a Problem
 //! and touches nothing else.
 
 mod age;
@@ -25,6 +25,7 @@ mod policy;
 mod report;
 mod rules;
 mod slices;
+mod split;
 mod tls;
 mod weights;
 
@@ -37,6 +38,7 @@ use annotations::Annotations;
 use backends::Backends;
 use class::Classes;
 use k8s_openapi::api::networking::v1::Ingress;
+use pattern::Patterns;
 use report::{Problems, Subject};
 use tls::Secrets;
 
@@ -68,10 +70,11 @@ impl<'a> View<'a> {
 pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
     let mut problems = Problems::default();
     let views = ours(objects, settings, &mut problems);
+    let mut patterns = Patterns::default();
     let mut mains = Vec::new();
     let mut canaries = Vec::new();
     for view in &views {
-        match canary::read(view, &mut problems) {
+        match canary::read(view, &mut patterns, &mut problems) {
             Some(canary) => canaries.push((view, canary)),
             None => mains.push(view),
         }
@@ -83,7 +86,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
     let mut backends = Backends::index(objects);
     let mut drafts = mains::locations(&mains, &mut backends, &mut problems);
     attach::attach(&canaries, &mut drafts, &mut backends, &mut problems);
-    let snapshot = assemble::snapshot(drafts, &canaries, &backends, &mut problems);
+    let snapshot = assemble::snapshot(drafts, &backends, &mut problems);
     Translation {
         snapshot,
         problems: problems.into_sorted(),

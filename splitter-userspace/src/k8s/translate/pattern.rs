@@ -1,6 +1,24 @@
 //! Patterns in ingress-nginx's dialect (PCRE) for a linear-time engine.
 
+use std::collections::HashMap;
+
 use crate::model::Pattern;
+
+/// The patterns compiled so far: the same text stands on many Ingresses, and compiling is dear.
+#[derive(Default)]
+pub(super) struct Patterns(HashMap<String, Result<Pattern, String>>);
+
+impl Patterns {
+    /// As [`compile`], once for each text.
+    pub(super) fn get(&mut self, text: &str) -> Result<Pattern, String> {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let compiled = compile(text);
+        self.0.insert(text.to_owned(), compiled.clone());
+        compiled
+    }
+}
 
 /// Compiles a pattern, or says why it cannot be used.
 ///

@@ -92,11 +92,25 @@ impl Meaning {
             "configuration-snippet" | "server-snippet" if guards(value) => Meaning::Guard,
             "backend-protocol" if value.eq_ignore_ascii_case("HTTP") => Meaning::Nothing,
             "backend-protocol" => Meaning::Protocol,
+            _ if SWITCHES.contains(&name) && parse_bool(value) == Some(false) => Meaning::Nothing,
             _ if name.starts_with("auth-") || name.starts_with("modsecurity-") => Meaning::Guard,
             _ => Meaning::Ignored,
         }
     }
 }
+
+/// What is off without the annotation as well.
+const SWITCHES: [&str; 9] = [
+    "enable-cors",
+    "enable-global-auth",
+    "enable-opentelemetry",
+    "force-ssl-redirect",
+    "from-to-www-redirect",
+    "service-upstream",
+    "ssl-passthrough",
+    "ssl-redirect",
+    "use-regex",
+];
 
 /// An allow list that keeps nobody out, as on the Ingresses that cert-manager makes.
 fn covers_all(list: &str) -> bool {

@@ -1,13 +1,13 @@
 //! The rules of an Ingress, main or canary, as host and path.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
-use k8s_openapi::api::networking::v1::{IngressBackend, IngressRule, IngressSpec};
+use k8s_openapi::api::networking::v1::{HTTPIngressPath, IngressBackend, IngressRule, IngressSpec};
 
 use super::View;
 use super::host;
-use super::path::{self, PathError};
+use super::path::{self, ParsedPath, PathError};
 use super::report::Problems;
 use crate::model::{HostPattern, LocationKey, PathKind};
 
@@ -21,6 +21,8 @@ pub(super) struct Rules<'a> {
     pub hosts: BTreeSet<HostPattern>,
     /// Its paths, each key once, in its order.
     pub paths: Vec<RulePath<'a>>,
+    /// The keys of its paths.
+    pub keys: HashSet<LocationKey>,
 }
 
 /// One path of a rule.
@@ -59,13 +61,8 @@ impl Place {
 /// Reads the rules of an Ingress.
 pub(super) fn read<'a>(view: &View<'a>, problems: &mut Problems) -> Rules<'a> {
     let mut rules = Rules::default();
-    for (index, rule) in view
-        .spec()
-        .and_then(|it| it.rules.as_ref())
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    let written = view.spec().and_then(|it| it.rules.as_ref());
+    for (index, rule) in written.into_iter().flatten().enumerate() {
         match host::parse(rule.host.as_deref().unwrap_or("")) {
             Ok(host) => read_rule(view, rule, index, &host, &mut rules, problems),
             Err(why) => problems.error(
@@ -98,63 +95,67 @@ fn read_rule<'a>(
             rule: index,
             path: number,
         };
-        let parsed = match path::parse(written.path.as_deref(), &written.path_type) {
-            Ok(parsed) => parsed,
-            Err(error) => {
-                report_path(
-                    view,
-                    place,
-                    written.path.as_deref(),
-                    &written.path_type,
-                    &error,
-                    problems,
-                );
-                continue;
+        match path::parse(written.path.as_deref(), &written.path_type) {
+            Ok(parsed) => {
+                report_assumed(view, place, &parsed, problems);
+                let (path, kind) = (parsed.path, parsed.kind);
+                let host = host.clone();
+                let key = LocationKey { host, path, kind };
+                if rules.keys.insert(key.clone()) {
+                    let backend = &written.backend;
+                    rules.paths.push(RulePath {
+                        key,
+                        backend,
+                        place,
+                    });
+                } else {
+                    report_twice(view, place, &key, problems);
+                }
             }
-        };
-        if parsed.assumed {
-            let effect = "it counts as Prefix";
-            let field = format!("{place}.pathType");
-            problems.warn(
-                &view.subject,
-                field,
-                "path-type-missing",
-                "there is no pathType",
-                effect,
-            );
+            Err(error) => report_path(view, place, written, &error, problems),
         }
-        let key = LocationKey {
-            host: host.clone(),
-            path: parsed.path,
-            kind: parsed.kind,
-        };
-        rules.paths.push(RulePath {
-            key,
-            backend: &written.backend,
-            place,
-        });
     }
+}
+
+fn report_assumed(view: &View<'_>, place: Place, parsed: &ParsedPath, problems: &mut Problems) {
+    if parsed.assumed {
+        problems.warn(
+            &view.subject,
+            format!("{place}.pathType"),
+            "path-type-missing",
+            "there is no pathType",
+            "it counts as Prefix",
+        );
+    }
+}
+
+fn report_twice(view: &View<'_>, place: Place, key: &LocationKey, problems: &mut Problems) {
+    problems.error(
+        &view.subject,
+        place.to_string(),
+        "path-duplicate",
+        format!("the Ingress has {key} twice"),
+        "this one is left out, the first one stays",
+    );
 }
 
 fn report_path(
     view: &View<'_>,
     place: Place,
-    path: Option<&str>,
-    path_type: &str,
+    written: &HTTPIngressPath,
     error: &PathError,
     problems: &mut Problems,
 ) {
     let (field, code, message) = match error {
-        PathError::Path(why) => (
-            "path",
-            "path-invalid",
-            format!("{:?}: {why}", path.unwrap_or("")),
-        ),
-        PathError::Kind => (
-            "pathType",
-            "path-type-invalid",
-            format!("{path_type:?} is none of Exact, Prefix and ImplementationSpecific"),
-        ),
+        PathError::Path(why) => {
+            let path = written.path.as_deref().unwrap_or("");
+            ("path", "path-invalid", format!("{path:?}: {why}"))
+        }
+        PathError::Kind => {
+            let kind = &written.path_type;
+            let message = format!("{kind:?} is none of Exact, Prefix and ImplementationSpecific");
+            ("pathType", "path-type-invalid", message)
+        }
     };
     let field = format!("{place}.{field}");
     problems.error(&view.subject, field, code, message, "the path is left out");

@@ -9,7 +9,8 @@ use super::report::{Problems, Subject};
 use crate::k8s::{Objects, Sourced};
 use crate::model::{Endpoint, EndpointState, Kind};
 
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+/// Names the Service that a slice belongs to.
+pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 /// The EndpointSlices by namespace and Service, each read once at most.
 pub(super) struct Slices<'a> {
@@ -113,28 +114,7 @@ impl<'a> Slice<'a> {
             );
             return read;
         }
-        for (index, port) in slice.object.ports.iter().flatten().enumerate() {
-            if port.protocol.as_deref().is_some_and(|it| it != "TCP") {
-                continue;
-            }
-            match port
-                .port
-                .and_then(|number| u16::try_from(number).ok())
-                .filter(|it| *it != 0)
-            {
-                Some(number) => {
-                    let name = port.name.as_deref().unwrap_or("");
-                    read.ports.push(Port { name, number });
-                }
-                None => problems.error(
-                    &subject,
-                    format!("ports[{index}].port"),
-                    "port-invalid",
-                    "the port is not a number from 1 to 65535",
-                    "it is left out",
-                ),
-            }
-        }
+        read.ports = ports(&slice.object, &subject, problems);
         for (index, endpoint) in slice.object.endpoints.iter().flatten().enumerate() {
             read.add(
                 endpoint,
@@ -171,6 +151,32 @@ impl<'a> Slice<'a> {
             }
         }
     }
+}
+
+/// The TCP ports of a slice.
+fn ports<'a>(
+    slice: &'a EndpointSlice,
+    subject: &Subject<'_>,
+    problems: &mut Problems,
+) -> Vec<Port<'a>> {
+    let mut ports = Vec::new();
+    for (index, port) in slice.ports.iter().flatten().enumerate() {
+        if port.protocol.as_deref().is_some_and(|it| it != "TCP") {
+            continue;
+        }
+        let name = port.name.as_deref().unwrap_or("");
+        match port.port.map(u16::try_from) {
+            Some(Ok(number)) if number != 0 => ports.push(Port { name, number }),
+            _ => problems.error(
+                subject,
+                format!("ports[{index}].port"),
+                "port-invalid",
+                "the port is not a number from 1 to 65535",
+                "it is left out",
+            ),
+        }
+    }
+    ports
 }
 
 /// Whether an endpoint takes requests, and which. Not known counts as ready.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::model::{Host, HostPattern, Location, LocationId, LocationKey, ObjectRef, Snapshot};
-use crate::routing::{Found, Router, canonical, host, reading};
+use crate::routing::{Found, Router, canonical, host, path, reading};
 
 /// A host rule that could apply to a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,11 +27,19 @@ pub struct PathCandidate {
 
 /// A way in which a backend could read a path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Reading {
-    /// The path as it would be read; none when it leads above the root, or cannot be decoded.
-    pub path: Option<String>,
-    /// Where it would lead; none when nowhere.
-    pub location: Option<LocationKey>,
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Reading {
+    /// A `%` without two hex digits, or an encoded NUL: it cannot be known how.
+    Malformed,
+    /// It leads above the root.
+    AboveRoot,
+    /// As another path.
+    As {
+        /// That path.
+        path: String,
+        /// Where it would lead; none when nowhere.
+        location: Option<LocationKey>,
+    },
 }
 
 /// The host rules that could apply, up to the first that exists.
@@ -105,28 +113,28 @@ pub(super) fn readings(
     host: &str,
     path: &str,
 ) -> Vec<Reading> {
+    if path::is_malformed(path) {
+        return vec![Reading::Malformed];
+    }
     let canonical = canonical(path);
     let here = router.find_as_is(host, &canonical);
     let mut readings: Vec<Reading> = Vec::new();
     reading::all(&canonical, |reading| {
-        let found = reading.map(|path| router.find_as_is(host, path));
-        if found != Ok(here) {
-            let path = reading.ok().map(str::to_owned);
-            let location = found.ok().and_then(|found| key(snapshot, found));
-            let reading = Reading { path, location };
-            if !readings.contains(&reading) {
-                readings.push(reading);
-            }
+        let other = match reading {
+            Err(reading::AboveRoot) => Reading::AboveRoot,
+            Ok(path) => match router.find_as_is(host, path) {
+                found if found == here => return true,
+                found => Reading::As {
+                    path: path.to_owned(),
+                    location: key(snapshot, found),
+                },
+            },
+        };
+        if !readings.contains(&other) {
+            readings.push(other);
         }
         true
     });
-    if readings.is_empty() {
-        // Refused before any reading: it cannot be decoded.
-        readings.push(Reading {
-            path: None,
-            location: None,
-        });
-    }
     readings
 }
 

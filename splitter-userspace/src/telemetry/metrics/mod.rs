@@ -1,4 +1,12 @@
 //! Counters written by the workers and read by the scraper, and the page made of them.
+//!
+//! ingress-nginx's families say what its own say: `namespace`, `ingress`, `service` and `path` are
+//! the main Ingress's, `canary` is `<namespace>-<service>-<port>` of a canary that was chosen and
+//! empty for everything else. What was really chosen, and why, is in `splitter_requests_total`.
+//!
+//! A series begins with the first request that it counts. So a query over a canary that got no
+//! request in its interval finds nothing, with us as with ingress-nginx; Flagger then waits and
+//! needs a load on the canary.
 
 mod cache;
 mod config;

@@ -300,6 +300,22 @@ fn a_path_twice_in_one_canary_counts_once() {
 }
 
 #[test]
+fn of_a_path_twice_the_first_counts_even_if_it_is_the_mains_own() {
+    let translation = run(&[
+        main("m").on("a", "/", "m"),
+        half("k").on("a", "/", "m").on("a", "/", "c"),
+    ]);
+    assert_eq!(show(&translation.snapshot), ["a/ (Prefix): m=100"]);
+    assert_eq!(
+        problems_of(&translation, "k"),
+        [
+            "spec canary-without-effect",
+            "spec.rules[1].http.paths[0] !path-duplicate"
+        ]
+    );
+}
+
+#[test]
 fn a_canary_of_another_class_is_none() {
     assert_eq!(
         clean(&[

@@ -10,6 +10,7 @@ mod canary;
 mod classes;
 mod defaults;
 mod issues;
+mod oracle;
 mod policy;
 mod property;
 mod rules;

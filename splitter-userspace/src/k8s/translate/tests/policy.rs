@@ -53,6 +53,8 @@ fn what_guards_nothing_needs_no_word() {
         ("allowlist-source-range", "::/0, 10.0.0.0/8, 0.0.0.0/0"),
         ("enable-modsecurity", "false"),
         ("auth-tls-verify-client", "off"),
+        ("ssl-redirect", "false"),
+        ("use-regex", "False"),
         ("backend-protocol", "HTTP"),
         ("backend-protocol", " http "),
     ];
@@ -89,6 +91,7 @@ fn other_protocols_close_the_ingress() {
 #[test]
 fn the_rest_is_ignored_with_a_word() {
     for name in [
+        "ssl-redirect",
         "rewrite-target",
         "proxy-body-size",
         "limit-rps",
@@ -227,24 +230,15 @@ fn secrets_of_tls_are_looked_at() {
     let crt = r#"tls.crt: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n""#;
     let key = r#"tls.key: "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n""#;
     let good = secret("ns", &format!("stringData: {{{crt}, {key}}}"));
-    let warning = "spec.tls tls-unsupported".to_owned();
+    let warning = "spec.tls tls-unsupported";
     assert_eq!(tls("[]", ""), [""; 0]);
-    assert_eq!(
-        tls("[{secretName: s, hosts: [a]}]", &good),
-        [warning.clone()]
-    );
-    assert_eq!(tls("[{hosts: [a]}]", ""), [warning.clone()]);
-    let missing = "spec.tls[0].secretName !secret-not-found".to_owned();
-    assert_eq!(
-        tls("[{secretName: s}]", ""),
-        [warning.clone(), missing.clone()]
-    );
+    assert_eq!(tls("[{secretName: s, hosts: [a]}]", &good), [warning]);
+    assert_eq!(tls("[{hosts: [a]}]", ""), [warning]);
+    let missing = "spec.tls[0].secretName !secret-not-found";
+    assert_eq!(tls("[{secretName: s}]", ""), [warning, missing]);
     let elsewhere = secret("other", "");
-    assert_eq!(
-        tls("[{secretName: s}]", &elsewhere),
-        [warning.clone(), missing]
-    );
-    let invalid = "spec.tls[0].secretName !secret-invalid".to_owned();
+    assert_eq!(tls("[{secretName: s}]", &elsewhere), [warning, missing]);
+    let invalid = "spec.tls[0].secretName !secret-invalid";
     for data in [
         "",
         "data: {}",
@@ -253,6 +247,6 @@ fn secrets_of_tls_are_looked_at() {
         &format!("stringData: {{{key}}}"),
     ] {
         let found = tls("[{secretName: s}]", &secret("ns", data));
-        assert_eq!(found, [warning.clone(), invalid.clone()], "{data}");
+        assert_eq!(found, [warning, invalid], "{data}");
     }
 }

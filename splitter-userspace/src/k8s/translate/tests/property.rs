@@ -9,7 +9,7 @@ use crate::k8s::translate;
 use crate::model::MAX_VARIANTS;
 
 /// An Ingress out of few names, so that many meet.
-fn ingress() -> impl Strategy<Value = (bool, u32, Vec<(u8, u8, u8, u8)>, Option<u8>, String)> {
+fn ingress() -> impl Strategy<Value = Parts> {
     let path = (0u8..4, 0u8..4, 0u8..3, 0u8..6);
     let weight = prop_oneof!["[0-9]{1,3}", "-?[0-9]{1,12}", any::<String>()];
     (
@@ -21,7 +21,10 @@ fn ingress() -> impl Strategy<Value = (bool, u32, Vec<(u8, u8, u8, u8)>, Option<
     )
 }
 
-type Parts = (bool, u32, Vec<(u8, u8, u8, u8)>, Option<u8>, String);
+/// Canary, age, paths (host, path, type, Service), default backend, weight.
+type Parts = (bool, u32, Vec<Path>, Option<u8>, String);
+
+type Path = (u8, u8, u8, u8);
 
 fn build(index: usize, (is_canary, age, paths, default, weight): &Parts) -> Ing {
     const HOSTS: [&str; 4] = ["", "a", "*.a", "b"];

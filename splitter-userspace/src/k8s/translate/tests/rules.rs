@@ -50,7 +50,8 @@ fn hosts() {
 #[test]
 fn paths() {
     use PathKind::{Exact, Prefix};
-    let rows: [(&str, &str, Option<(&str, PathKind)>); 32] = [
+    type Row<'a> = (&'a str, &'a str, Option<(&'a str, PathKind)>);
+    let rows: [Row<'_>; 32] = [
         ("/", "Prefix", Some(("/", Prefix))),
         ("/foo", "Exact", Some(("/foo", Exact))),
         ("/foo/", "Exact", Some(("/foo/", Exact))),
