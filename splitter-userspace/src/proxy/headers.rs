@@ -56,8 +56,12 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
             strip_named(headers, value);
         }
     }
-    for name in [&KEEP_ALIVE, &PROXY_CONNECTION, &TRANSFER_ENCODING] {
+    for name in [&KEEP_ALIVE, &PROXY_CONNECTION] {
         headers.remove(name);
+    }
+    if headers.remove(TRANSFER_ENCODING).is_some() {
+        // It overrules the length, which must not go on (RFC 9112 6.3).
+        headers.remove(CONTENT_LENGTH);
     }
     found
 }
