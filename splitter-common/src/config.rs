@@ -11,6 +11,8 @@ use crate::layout::layout;
 pub struct Config {
     /// Counts the changes. Its lowest bit is the buffer in use.
     pub epoch: u32,
+    /// The process that the maps belong to.
+    pub pid: u32,
 }
 
 impl Config {
@@ -84,7 +86,7 @@ pub struct Settings {
     pub class_packets: [Limit; Class::COUNT],
 }
 
-layout!(Config, size 4, align 4, { epoch: 0 });
+layout!(Config, size 8, align 4, { epoch: 0, pid: 4 });
 layout!(Limit, size 8, align 4, { rate: 0, burst: 4 });
 layout!(Settings, size 140, align 4, {
     native_routing: 0,
@@ -123,7 +125,8 @@ mod tests {
 
     #[test]
     fn the_lowest_bit_of_the_epoch_is_the_buffer() {
-        assert_eq!(Config { epoch: 6 }.buffer(), 0);
-        assert_eq!(Config { epoch: u32::MAX }.buffer(), 1);
+        let config = |epoch| Config { epoch, pid: 0 };
+        assert_eq!(config(6).buffer(), 0);
+        assert_eq!(config(u32::MAX).buffer(), 1);
     }
 }

@@ -30,9 +30,9 @@ static CIDR4: HashMap<Cidr4Key, PrefixValue, { MAX_PREFIXES as usize }, NO_PREAL
 static CIDR6: HashMap<Cidr6Key, PrefixValue, { MAX_PREFIXES as usize }, NO_PREALLOC> =
     HashMap::new();
 #[btf_map(name = "cidr4_index")]
-static CIDR4_INDEX: Array<PrefixIndex, { INDEX_ENTRIES as usize }> = Array::new();
+static CIDR4_INDEX: Array<PrefixIndex, { INDEX_ENTRIES as usize }, MMAPABLE> = Array::new();
 #[btf_map(name = "cidr6_index")]
-static CIDR6_INDEX: Array<PrefixIndex, { INDEX_ENTRIES as usize }> = Array::new();
+static CIDR6_INDEX: Array<PrefixIndex, { INDEX_ENTRIES as usize }, MMAPABLE> = Array::new();
 #[btf_map(name = "ifaces")]
 static IFACES: HashMap<u32, Iface, { MAX_IFACES as usize }, NO_PREALLOC> = HashMap::new();
 #[btf_map(name = "listeners")]

@@ -65,12 +65,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "x",
         "30s",
     ),
-    (
-        "--tunnel-timeout",
-        "SPLITTER_TUNNEL_TIMEOUT",
-        "x",
-        "30s",
-    ),
+    ("--tunnel-timeout", "SPLITTER_TUNNEL_TIMEOUT", "x", "30s"),
     (
         "--max-connections",
         "SPLITTER_MAX_CONNECTIONS",

@@ -7,6 +7,7 @@
 )]
 
 pub mod backend;
+pub mod bpf;
 pub mod client;
 pub mod instance;
 pub mod manifests;

@@ -14,7 +14,8 @@ pub(crate) struct TestArgs {
 /// Sets up, then runs every test of the workspace and the host tests of the kernel programs.
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
     setup::run()?;
-    let mut test = cargo(&["test", "--workspace", "--locked"]);
+    // One run shows all that fails.
+    let mut test = cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
     // Without the kernel programs the tests that load them would have nothing to test.
     process::run(test.args(&args.cargo).env("SPLITTER_BPF", "require"))?;
     if args.cargo.is_empty() && root().join(EBPF).is_file() {

@@ -3,20 +3,45 @@
 //! [`plan`] and [`diff`] are pure; [`apply`] and the loader do the I/O. The weights are read through
 //! [`SlotTable`] alone, whether they lie in a BPF map or in the process's own memory.
 
+mod attach;
+mod caps;
+mod cidr;
+mod counters;
+mod error;
 mod ids;
+mod kernel;
+mod maps;
 mod memory;
+mod netlink;
 mod object;
 mod overrides;
+mod pin;
 mod plan;
+mod policy;
+mod pools;
+mod prefixes;
 mod slots;
+mod spec;
 mod stats;
+mod sys;
+mod tables;
 mod tracker;
 
+pub use attach::XdpKind;
+pub use cidr::{Cidr, CidrError};
+pub use counters::{Counters, Counts};
+pub use error::DataplaneError;
+pub use kernel::{Kernel, KernelOptions, ProgramReport, Report};
+pub use netlink::{Interface, addresses, default_interfaces, interfaces};
 pub use object::object;
 pub use overrides::{Override, overrides};
+pub use pin::detach;
 pub use plan::{
     NO_SLOT, SlotAllocator, SlotContent, SlotError, SlotOp, SlotPlan, apply, diff, plan,
 };
+pub use policy::Policy;
+pub use pools::Pools;
+pub use prefixes::{Classifier, LeftOut, Prefixes, Ranges};
 pub use slots::SlotTable;
 pub use stats::SplitStats;
 pub use tracker::LiveTracker;

@@ -104,6 +104,16 @@ impl SlotTable {
         Ok(())
     }
 
+    /// Empties every slot: what a former process left is of no use to this one.
+    pub fn clear(&self) {
+        let _only_writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = |slot: &&[AtomicU32]| slot.iter().any(|word| word.load(Ordering::Relaxed) != 0);
+        for slot in self.words.chunks_exact(WORDS).filter(used) {
+            slot.iter()
+                .for_each(|word| word.store(0, Ordering::Relaxed));
+        }
+    }
+
     /// A whole slot, as far as it could be read in one piece; `count` is at most
     /// [`MAX_VARIANTS`], and everything past it is zero.
     pub fn read(&self, slot: SlotId) -> Slot {

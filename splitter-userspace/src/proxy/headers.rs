@@ -17,6 +17,8 @@ const X_FORWARDED_SCHEME: HeaderName = HeaderName::from_static("x-forwarded-sche
 const X_ORIGINAL_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-original-forwarded-for");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const X_SCHEME: HeaderName = HeaderName::from_static("x-scheme");
+/// How many fields a request gets at most.
+const ADDED: usize = 10;
 /// The request's id, for tracing it through logs.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -34,6 +36,9 @@ pub struct HopByHop {
 /// message.
 pub fn strip_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
     let mut found = HopByHop::default();
+    if !headers.keys().any(|name| is_hop_by_hop(name.as_str())) {
+        return found;
+    }
     let upgrade = headers.remove(UPGRADE);
     if let Some(te) = headers.remove(TE) {
         found.trailers = has_token(te.as_bytes(), b"trailers");
@@ -55,6 +60,19 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
         headers.remove(name);
     }
     found
+}
+
+/// Whether a field is for this hop. One pass over the names that are there costs less than a look-up
+/// for each that could be, as most messages have none.
+fn is_hop_by_hop(name: &str) -> bool {
+    match name.len() {
+        2 => name == "te",
+        7 => name == "upgrade",
+        10 => name == "connection" || name == "keep-alive",
+        16 => name == "proxy-connection",
+        17 => name == "transfer-encoding",
+        _ => false,
+    }
 }
 
 /// Most of what Connection says names no field.
@@ -116,6 +134,8 @@ pub struct Forwarded<'a> {
 /// Sets what ingress-nginx sets for a backend.
 pub fn set_forwarded(headers: &mut HeaderMap, forwarded: &Forwarded<'_>) {
     let scheme = HeaderValue::from_static(forwarded.scheme);
+    // Grows once, not with each of the fields below.
+    headers.reserve(ADDED);
     headers.remove(PROXY);
     headers.remove(EXPECT);
     headers.insert(HOST, forwarded.host.clone());

@@ -142,7 +142,10 @@ impl Journal {
         let location = self
             .location
             .and_then(|id| Some((id, &**snapshot.location(id)?)));
-        let host = self.host.as_ref().and_then(|host| host.to_str().ok());
+        // A request with a Location is counted under the Location's host.
+        let host = self.host.as_ref();
+        let host = host.filter(|_| location.is_none() || self.worker.logs());
+        let host = host.and_then(|host| host.to_str().ok());
         let host = host.and_then(normalize).unwrap_or(Cow::Borrowed(""));
         let body = self.upload.as_ref().map_or(0, |upload| upload.bytes.get());
         self.worker.observe(&Record {

@@ -1,0 +1,189 @@
+//! Attaching the programs by links, and keeping the links.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use aya::Ebpf;
+use aya::programs::links::{FdLink, LinkError, PinnedLink};
+use aya::programs::sk_lookup::SkLookupLink;
+use aya::programs::xdp::XdpLink;
+use aya::programs::{ProgramError, SkLookup, Xdp, XdpError, XdpMode};
+
+use super::error::DataplaneError;
+use super::netlink::{self, Interface};
+use super::pin::pin_error;
+
+/// What the pins of links begin with.
+pub(super) const LINK_PREFIX: &str = "link_";
+
+/// How XDP runs on a NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XdpKind {
+    /// In the driver.
+    Native,
+    /// In the kernel's stack, on any interface, much slower: only where it is asked for by name.
+    Generic,
+}
+
+impl XdpKind {
+    /// The name in options and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            XdpKind::Native => "native",
+            XdpKind::Generic => "generic",
+        }
+    }
+
+    fn mode(self) -> XdpMode {
+        match self {
+            XdpKind::Native => XdpMode::Driver,
+            XdpKind::Generic => XdpMode::Skb,
+        }
+    }
+}
+
+/// A program that stays attached as long as this lives, or longer where it is kept.
+pub(super) struct Attached {
+    link: Link,
+    /// Where the link is pinned if it is kept.
+    pin: PathBuf,
+}
+
+enum Link {
+    Lookup(SkLookupLink),
+    Xdp(XdpLink),
+    Pinned(#[expect(dead_code, reason = "held for its drop")] PinnedLink),
+}
+
+impl Attached {
+    /// Pins the link, so that it outlives this process.
+    pub(super) fn keep(self) -> Result<Attached, DataplaneError> {
+        let failed = pin_error("cannot pin a link at", &self.pin);
+        let link: FdLink = match self.link {
+            Link::Lookup(link) => link.into(),
+            Link::Xdp(link) => match link.try_into() {
+                Ok(link) => link,
+                // Attached without a link, as very old drivers need it.
+                Err(error) => return Err(failed(io::Error::other(LinkError::to_string(&error)))),
+            },
+            Link::Pinned(_) => return Ok(self),
+        };
+        match link.pin(&self.pin) {
+            Ok(link) => Ok(Attached {
+                link: Link::Pinned(link),
+                pin: self.pin,
+            }),
+            Err(error) => Err(failed(io::Error::other(error.to_string()))),
+        }
+    }
+}
+
+/// Attaches the XDP program to a NIC. A link that a former process left pinned is taken over, so
+/// that no packet passes unseen.
+pub(super) fn attach_xdp(
+    ebpf: &mut Ebpf,
+    nic: &Interface,
+    kind: XdpKind,
+    dir: &Path,
+) -> Result<Attached, DataplaneError> {
+    let pin = dir.join(format!("{LINK_PREFIX}xdp_{}", nic.index));
+    let program = program(ebpf)?;
+    let old = unpinned(&pin)?.and_then(|link| XdpLink::try_from(link).ok());
+    let attached = match old {
+        Some(link) => program.attach_to_link(link),
+        None => match nic.xdp {
+            Some(id) => return Err(occupied(nic, id)),
+            None => program.attach_to_if_index(nic.index, kind.mode()),
+        },
+    };
+    let link = attached.and_then(|id| program.take_link(id));
+    let link = link.map_err(|error| refused(nic, &error))?;
+    Ok(Attached {
+        link: Link::Xdp(link),
+        pin,
+    })
+}
+
+/// Attaches the sk_lookup program to the network namespace of the calling thread. The link of a
+/// former process goes only when the new one is there.
+pub(super) fn attach_lookup(ebpf: &mut Ebpf, dir: &Path) -> Result<Attached, DataplaneError> {
+    let reason = |error: String| DataplaneError::NoLookup { reason: error };
+    let namespace = Path::new("/proc/thread-self/ns/net");
+    let namespace = File::open(namespace).map_err(pin_error("cannot open", namespace))?;
+    let program: &mut SkLookup = ebpf
+        .program_mut("steer")
+        .and_then(|program| program.try_into().ok())
+        .ok_or_else(|| DataplaneError::Mismatch("there is no program steer".to_owned()))?;
+    let link = program
+        .attach(namespace)
+        .and_then(|id| program.take_link(id));
+    let link = link.map_err(|error| reason(text(&error)))?;
+    let pin = dir.join(format!("{LINK_PREFIX}steer"));
+    drop(unpinned(&pin)?);
+    Ok(Attached {
+        link: Link::Lookup(link),
+        pin,
+    })
+}
+
+fn program(ebpf: &mut Ebpf) -> Result<&mut Xdp, DataplaneError> {
+    ebpf.program_mut("ingress")
+        .and_then(|program| program.try_into().ok())
+        .ok_or_else(|| DataplaneError::Mismatch("there is no program ingress".to_owned()))
+}
+
+/// The link that is pinned at a path, if there is one; the pin is gone then.
+fn unpinned(path: &Path) -> Result<Option<FdLink>, DataplaneError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let link = PinnedLink::from_pin(path).map_err(|error| match error {
+        LinkError::SyscallError(error) => pin_error("cannot open the link", path)(error.io_error),
+        error => pin_error("cannot open the link", path)(io::Error::other(error.to_string())),
+    })?;
+    link.unpin()
+        .map(Some)
+        .map_err(pin_error("cannot unpin", path))
+}
+
+fn occupied(nic: &Interface, id: u32) -> DataplaneError {
+    DataplaneError::Occupied {
+        interface: nic.name.clone(),
+        id,
+    }
+}
+
+/// Why an interface does not take the program. Somebody may have been quicker.
+fn refused(nic: &Interface, error: &ProgramError) -> DataplaneError {
+    let now = netlink::interfaces().unwrap_or_default();
+    let now = now.into_iter().find(|other| other.index == nic.index);
+    match now.and_then(|nic| nic.xdp) {
+        Some(id) => occupied(nic, id),
+        None => refused_because(nic, text(error)),
+    }
+}
+
+fn refused_because(nic: &Interface, reason: String) -> DataplaneError {
+    let driver = fs::read_link(format!("/sys/class/net/{}/device/driver", nic.name));
+    let driver = driver
+        .ok()
+        .and_then(|path| path.file_name().map(|name| name.to_owned()));
+    DataplaneError::NoNativeXdp {
+        interface: nic.name.clone(),
+        driver: driver.map_or("unknown".to_owned(), |name| {
+            name.to_string_lossy().into_owned()
+        }),
+        mtu: nic.mtu,
+        reason,
+    }
+}
+
+/// The kernel's own reason in an error of aya.
+fn text(error: &ProgramError) -> String {
+    match error {
+        ProgramError::SyscallError(error) => error.io_error.to_string(),
+        ProgramError::XdpError(XdpError::NetlinkError(error)) => error.to_string(),
+        error => error.to_string(),
+    }
+}

@@ -1,0 +1,206 @@
+//! The pin directory: finding one that fits, and holding it against a second process.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use aya::maps::{Array, Map, MapData};
+use splitter_common::{Config, SCHEMA};
+
+use super::attach::LINK_PREFIX;
+use super::error::DataplaneError;
+use super::spec::MAPS;
+
+/// Directories of one schema that are looked at: the plain one, then those that took its place
+/// because something else lay there.
+const TRIES: u32 = 16;
+
+/// A pin directory that this process holds. Given up on drop; what is pinned in it stays.
+#[derive(Debug)]
+pub struct PinDir {
+    path: PathBuf,
+    /// Its lock is what says that the directory is in use; the kernel drops it with the process.
+    _lock: File,
+}
+
+impl PinDir {
+    /// Takes the directory of this schema below `base`; makes it if need be.
+    ///
+    /// Maps that are there are checked first. A directory with any map that does not fit is left
+    /// alone and the next name is taken: `v1`, `v1-2`, and so on.
+    ///
+    /// # Errors
+    /// When `base` is not on a BPF file system, another process holds the directory, or the kernel
+    /// says no.
+    pub fn take(base: &Path) -> Result<PinDir, DataplaneError> {
+        on_bpffs(base)?;
+        for path in candidates(base) {
+            fs::create_dir_all(&path).map_err(pin_error("cannot make the directory", &path))?;
+            let lock = lock(&path)?;
+            match misfit(&path)? {
+                None => return Ok(PinDir { path, _lock: lock }),
+                Some(why) => {
+                    let dir = path.display();
+                    tracing::warn!(%dir, %why, "pinned maps do not fit, taking another directory");
+                }
+            }
+        }
+        Err(DataplaneError::Mismatch(format!(
+            "{TRIES} directories below {} hold maps of other layouts; remove those that nobody uses",
+            base.display()
+        )))
+    }
+
+    /// Where things are pinned.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The directories below `base` that hold a data plane, in use or not.
+///
+/// # Errors
+/// When there is none.
+pub fn existing(base: &Path) -> Result<Vec<PathBuf>, DataplaneError> {
+    let found: Vec<_> = candidates(base).filter(|path| path.is_dir()).collect();
+    if found.is_empty() {
+        return Err(DataplaneError::Nothing {
+            dir: base.to_owned(),
+        });
+    }
+    Ok(found)
+}
+
+/// Removes everything of ours below `base`: links (which detaches the programs), maps and the
+/// directories. Gives the paths that are gone.
+///
+/// # Errors
+/// When there is nothing, a process still uses it, or the kernel says no.
+pub fn detach(base: &Path) -> Result<Vec<PathBuf>, DataplaneError> {
+    let mut gone = Vec::new();
+    for dir in existing(base)? {
+        let held = lock(&dir)?;
+        for entry in fs::read_dir(&dir).map_err(pin_error("cannot read", &dir))? {
+            let entry = entry.map_err(pin_error("cannot read", &dir))?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(LINK_PREFIX) || MAPS.iter().any(|spec| spec.name == name) {
+                let path = entry.path();
+                fs::remove_file(&path).map_err(pin_error("cannot remove", &path))?;
+                gone.push(path);
+            }
+        }
+        drop(held);
+        fs::remove_dir(&dir).map_err(pin_error("cannot remove", &dir))?;
+        gone.push(dir);
+    }
+    gone.sort();
+    Ok(gone)
+}
+
+fn candidates(base: &Path) -> impl Iterator<Item = PathBuf> {
+    (1..=TRIES).map(move |n| match n {
+        1 => base.join(format!("v{SCHEMA}")),
+        n => base.join(format!("v{SCHEMA}-{n}")),
+    })
+}
+
+fn lock(path: &Path) -> Result<File, DataplaneError> {
+    let dir = File::open(path).map_err(pin_error("cannot open", path))?;
+    match dir.try_lock() {
+        Ok(()) => Ok(dir),
+        Err(TryLockError::WouldBlock) => Err(DataplaneError::InUse {
+            dir: path.to_owned(),
+            pid: owner(path).unwrap_or(0),
+        }),
+        Err(TryLockError::Error(error)) => Err(pin_error("cannot lock", path)(error)),
+    }
+}
+
+/// The process that a pinned data plane says it belongs to.
+pub fn owner(path: &Path) -> Option<u32> {
+    let data = MapData::from_pin(path.join("config")).ok()?;
+    let config = Array::<_, Config>::try_from(Map::Array(data)).ok()?;
+    config.get(&0, 0).ok().map(|config| config.pid)
+}
+
+/// Why the maps that are pinned in a directory cannot be taken over, if so.
+fn misfit(path: &Path) -> Result<Option<String>, DataplaneError> {
+    for spec in &MAPS {
+        let file = path.join(spec.name);
+        let difference = spec.pinned_difference(path);
+        if let Some(why) = difference.map_err(pin_error("cannot open", &file))? {
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
+}
+
+/// Checks the kind of file system that a path is or would be on.
+fn on_bpffs(base: &Path) -> Result<(), DataplaneError> {
+    let mounts = Path::new("/proc/thread-self/mountinfo");
+    let text = fs::read_to_string(mounts).map_err(pin_error("cannot read", mounts))?;
+    let base = std::path::absolute(base).map_err(pin_error("not a path:", base))?;
+    match file_system(&text, &base) {
+        Some("bpf") => Ok(()),
+        other => Err(DataplaneError::NotBpffs {
+            found: other.unwrap_or("nothing is mounted").to_owned(),
+            dir: base,
+        }),
+    }
+}
+
+/// The kind of file system at a path, of the mounts that `mountinfo` lists.
+fn file_system<'a>(mountinfo: &'a str, path: &Path) -> Option<&'a str> {
+    let mut best: Option<(usize, &str)> = None;
+    for line in mountinfo.lines() {
+        let (mount, kind) = line.split_once(" - ")?;
+        let point = Path::new(mount.split(' ').nth(4)?);
+        let depth = point.components().count();
+        // Of two mounts at one point the later one is on top.
+        if path.starts_with(point) && best.is_none_or(|(deepest, _)| depth >= deepest) {
+            best = Some((depth, kind.split(' ').next()?));
+        }
+    }
+    best.map(|(_, kind)| kind)
+}
+
+pub(super) fn pin_error(
+    what: &'static str,
+    path: &Path,
+) -> impl FnOnce(io::Error) -> DataplaneError + use<> {
+    let path = path.to_owned();
+    move |source| DataplaneError::Pin { what, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+22 1 0:1 / / rw - ext4 /dev/vda rw
+25 22 0:22 / /sys rw,nosuid - sysfs sysfs rw
+30 25 0:27 / /sys/fs/bpf rw,nosuid shared:9 - bpf bpf rw,mode=700
+31 22 0:28 / /mnt rw - tmpfs tmpfs rw
+32 22 0:29 / /mnt rw - bpf bpf rw
+";
+
+    #[test]
+    fn the_deepest_and_latest_mount_counts() {
+        let kind = |path| file_system(MOUNTS, Path::new(path));
+        assert_eq!(kind("/sys/fs/bpf/splitter"), Some("bpf"));
+        assert_eq!(kind("/sys/fs/bpffs"), Some("sysfs"));
+        assert_eq!(kind("/var/splitter"), Some("ext4"));
+        assert_eq!(kind("/mnt/a"), Some("bpf"));
+    }
+
+    #[test]
+    fn a_directory_elsewhere_is_refused_with_the_remedy() {
+        let text = match PinDir::take(Path::new("/proc/splitter")) {
+            Err(error) => error.to_string(),
+            Ok(_) => String::new(),
+        };
+        assert!(text.contains("mount -t bpf bpf /sys/fs/bpf"), "{text}");
+        assert!(text.contains("proc"), "{text}");
+    }
+}

@@ -1,0 +1,67 @@
+use splitter_common::{Class, Limit, Pool, Settings, Spoof, SpoofAction};
+
+/// How classes are treated: what the kernel programs get as their settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Pods of other nodes may arrive on a NIC with their own addresses (`--native-routing`).
+    /// Default: no.
+    pub native_routing: bool,
+    /// What is done about sources that cannot be real, by [`Spoof`]. Default: all are dropped but
+    /// the rest of the cluster range, which is counted.
+    pub spoof: [SpoofAction; Spoof::COUNT],
+    /// The pool of each [`Class`]. Default: [`Pool::of`].
+    pub pool: [Pool; Class::COUNT],
+    /// New connections of one source prefix (/24 of IPv4, /64 of IPv6). Default: no limit.
+    pub source_syn: Limit,
+    /// Packets of one source prefix. Default: no limit.
+    pub source_packets: Limit,
+    /// New connections of each class. Default: no limit.
+    pub class_syn: [Limit; Class::COUNT],
+    /// Packets of each class. Default: no limit.
+    pub class_packets: [Limit; Class::COUNT],
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        let mut spoof = [SpoofAction::Drop; Spoof::COUNT];
+        // Clusters that route pods natively look the same until they say so.
+        spoof[Spoof::Cluster as usize] = SpoofAction::Count;
+        Policy {
+            native_routing: false,
+            spoof,
+            pool: Class::ALL.map(Pool::of),
+            source_syn: Limit::default(),
+            source_packets: Limit::default(),
+            class_syn: [Limit::default(); Class::COUNT],
+            class_packets: [Limit::default(); Class::COUNT],
+        }
+    }
+}
+
+impl Policy {
+    /// As the kernel programs read it.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            native_routing: u32::from(self.native_routing),
+            spoof: self.spoof.map(|action| action as u32),
+            pool: self.pool.map(Pool::code),
+            source_syn: self.source_syn,
+            source_packets: self.source_packets,
+            class_syn: self.class_syn,
+            class_packets: self.class_packets,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_that_are_documented() {
+        let settings = Policy::default().settings();
+        assert_eq!(settings.spoof, [2, 2, 2, 2, 1]);
+        assert_eq!(settings.pool, [0, 0, 1, 1, 1]);
+        assert_eq!(settings.native_routing, 0);
+    }
+}

@@ -1,0 +1,147 @@
+//! What every map must look like: asked of the programs' own maps, and of pinned ones before they
+//! are taken over.
+
+use std::io;
+use std::path::Path;
+
+use aya::maps::{MapData, MapError};
+use splitter_common::{
+    BucketKey, BucketState, Cidr4Key, Cidr6Key, Class, ClassCount, Config, INDEX_ENTRIES, Iface,
+    ListenerKey, ListenerValue, MAX_IFACES, MAX_LISTENER_KEYS, MAX_MAP_NAME, MAX_POOL_SOCKETS,
+    MAX_PREFIXES, MAX_REASONS, MAX_SLOTS, MAX_SOURCES, PoolInfo, PrefixIndex, PrefixValue,
+    ReasonCount, Settings, Slot, SlotStats,
+};
+use std::os::fd::AsFd as _;
+
+use super::sys::{self, MapInfo};
+
+const HASH: u32 = 1;
+const ARRAY: u32 = 2;
+const PERCPU_ARRAY: u32 = 6;
+const LRU_HASH: u32 = 9;
+const SOCKMAP: u32 = 15;
+
+const NO_PREALLOC: u32 = 1;
+const MMAPABLE: u32 = 1024;
+
+/// What one map must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapSpec {
+    /// Its name: in the object, in the kernel, in the pin directory.
+    pub name: &'static str,
+    kind: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    flags: u32,
+}
+
+/// A map with keys of type `K` and values of type `V`.
+const fn map<K, V>(name: &'static str, kind: u32, max_entries: u32, flags: u32) -> MapSpec {
+    assert!(name.len() <= MAX_MAP_NAME);
+    MapSpec {
+        name,
+        kind,
+        key_size: size_of::<K>() as u32,
+        value_size: size_of::<V>() as u32,
+        max_entries,
+        flags,
+    }
+}
+
+/// Every map of the object.
+pub const MAPS: [MapSpec; 16] = [
+    map::<u32, Config>("config", ARRAY, 1, 0),
+    map::<u32, Settings>("settings", ARRAY, 2, 0),
+    map::<Cidr4Key, PrefixValue>("cidr4", HASH, MAX_PREFIXES, NO_PREALLOC),
+    map::<Cidr6Key, PrefixValue>("cidr6", HASH, MAX_PREFIXES, NO_PREALLOC),
+    map::<u32, PrefixIndex>("cidr4_index", ARRAY, INDEX_ENTRIES, MMAPABLE),
+    map::<u32, PrefixIndex>("cidr6_index", ARRAY, INDEX_ENTRIES, MMAPABLE),
+    map::<u32, Iface>("ifaces", HASH, MAX_IFACES, NO_PREALLOC),
+    map::<ListenerKey, ListenerValue>("listeners", HASH, MAX_LISTENER_KEYS, NO_PREALLOC),
+    map::<u32, u64>("pools", SOCKMAP, MAX_POOL_SOCKETS, 0),
+    map::<u32, PoolInfo>("pool_info", ARRAY, MAX_POOL_SOCKETS, 0),
+    map::<u32, ClassCount>("class_counts", PERCPU_ARRAY, Class::COUNT as u32, 0),
+    map::<u32, ReasonCount>("reason_counts", PERCPU_ARRAY, MAX_REASONS, 0),
+    map::<u32, BucketState>("class_buckets", ARRAY, 2 * Class::COUNT as u32, 0),
+    map::<BucketKey, BucketState>("source_buckets", LRU_HASH, MAX_SOURCES, 0),
+    map::<u32, Slot>("splits", ARRAY, MAX_SLOTS, MMAPABLE),
+    map::<u32, SlotStats>("split_stats", ARRAY, MAX_SLOTS, MMAPABLE),
+];
+
+impl MapSpec {
+    /// How a map differs from what it must look like, if it does.
+    pub fn difference(&self, info: &MapInfo) -> Option<String> {
+        let pairs = [
+            ("type", self.kind, info.kind),
+            ("key size", self.key_size, info.key_size),
+            ("value size", self.value_size, info.value_size),
+            ("entries", self.max_entries, info.max_entries),
+            ("flags", self.flags, info.flags),
+        ];
+        let (what, wanted, found) = pairs
+            .into_iter()
+            .find(|(_, wanted, found)| wanted != found)?;
+        Some(format!("{}: {what} is {found}, not {wanted}", self.name))
+    }
+
+    /// Whether the map must have type information: the kernel takes none for socket maps.
+    pub fn needs_btf(&self) -> bool {
+        self.kind != SOCKMAP
+    }
+
+    /// How the pinned map of this name differs, if it is there and does.
+    ///
+    /// # Errors
+    /// When something is there that cannot be opened.
+    pub fn pinned_difference(&self, dir: &Path) -> io::Result<Option<String>> {
+        let path = dir.join(self.name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let map = match MapData::from_pin(&path) {
+            Ok(map) => map,
+            Err(MapError::SyscallError(error)) => return Err(error.io_error),
+            Err(error) => return Ok(Some(format!("{}: {error}", self.name))),
+        };
+        let info = sys::map_info(map.fd().as_fd())?;
+        let no_btf = || {
+            let missing = self.needs_btf() && info.btf == 0;
+            missing.then(|| format!("{}: has no BTF", self.name))
+        };
+        Ok(self.difference(&info).or_else(no_btf))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_difference_is_found() {
+        let spec = MAPS[0];
+        let mut same = MapInfo::default();
+        (same.kind, same.key_size, same.value_size, same.max_entries) = (ARRAY, 4, 8, 1);
+        assert_eq!(spec.difference(&same), None);
+        let changes: [fn(&mut MapInfo); 5] = [
+            |info| info.kind = HASH,
+            |info| info.key_size = 8,
+            |info| info.value_size = 4,
+            |info| info.max_entries = 2,
+            |info| info.flags = MMAPABLE,
+        ];
+        for change in changes {
+            let mut other = same;
+            change(&mut other);
+            let text = spec.difference(&other).unwrap();
+            assert!(text.starts_with("config: "), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let names: std::collections::BTreeSet<_> = MAPS.iter().map(|map| map.name).collect();
+        assert_eq!(names.len(), MAPS.len());
+    }
+}

@@ -1,0 +1,162 @@
+//! The double-buffered tables: prefixes and settings, changed as a whole.
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use aya::Pod;
+use aya::maps::{Array, HashMap, MapData, MapError};
+use splitter_common::{
+    Cidr4Key, Cidr6Key, Config, INDEX_ENTRIES, Iface, PrefixIndex, PrefixValue, Role, Settings,
+};
+
+use super::error::DataplaneError;
+use super::maps::{Maps, map_error};
+use super::memory::Words;
+use super::prefixes::Prefixes;
+use super::sys;
+
+/// How long a kernel program may still use a buffer where the kernel cannot be asked. They run
+/// for some hundred nanoseconds.
+const GRACE: Duration = Duration::from_millis(10);
+
+/// The tables that the programs classify by.
+pub struct ClassTables {
+    config: Array<MapData, Config>,
+    settings: Array<MapData, Settings>,
+    cidr4: HashMap<MapData, Cidr4Key, PrefixValue>,
+    cidr6: HashMap<MapData, Cidr6Key, PrefixValue>,
+    index4: Words<AtomicU64>,
+    index6: Words<AtomicU64>,
+    ifaces: HashMap<MapData, u32, Iface>,
+}
+
+impl ClassTables {
+    pub(super) fn new(maps: &mut Maps<'_>) -> Result<Self, DataplaneError> {
+        let mut index = |name| {
+            let data = maps.take_data(name)?;
+            let words = Words::of_map(data.fd().as_fd(), INDEX_ENTRIES as usize);
+            words.map_err(|source| DataplaneError::Map {
+                what: "map",
+                map: name,
+                source,
+            })
+        };
+        Ok(ClassTables {
+            index4: index("cidr4_index")?,
+            index6: index("cidr6_index")?,
+            config: maps.take("config")?,
+            settings: maps.take("settings")?,
+            cidr4: maps.take("cidr4")?,
+            cidr6: maps.take("cidr6")?,
+            ifaces: maps.take("ifaces")?,
+        })
+    }
+
+    /// Puts new tables in the place of the old ones, for all programs at once. Gives the epoch.
+    ///
+    /// # Errors
+    /// When a map cannot be written; then everything stays as it was.
+    pub fn replace(
+        &mut self,
+        prefixes: &Prefixes,
+        settings: &Settings,
+    ) -> Result<u32, DataplaneError> {
+        let old = self
+            .config
+            .get(&0, 0)
+            .map_err(map_error("read", "config"))?;
+        let epoch = old.epoch.wrapping_add(1);
+        let buffer = (epoch & 1) as u8;
+        // Nobody reads that buffer any more, but for a program that began before the last change.
+        if sys::wait_for_running_programs().is_err() {
+            thread::sleep(GRACE);
+        }
+        let v4 = prefixes
+            .v4
+            .iter()
+            .map(|(key, kind)| (Cidr4Key { buffer, ..*key }, *kind));
+        fill(&mut self.cidr4, v4.collect(), |key| key.buffer == buffer)
+            .map_err(map_error("write", "cidr4"))?;
+        let v6 = prefixes
+            .v6
+            .iter()
+            .map(|(key, kind)| (Cidr6Key { buffer, ..*key }, *kind));
+        fill(&mut self.cidr6, v6.collect(), |key| key.buffer == buffer)
+            .map_err(map_error("write", "cidr6"))?;
+        fill_index(&self.index4, buffer, &prefixes.index4);
+        fill_index(&self.index6, buffer, &prefixes.index6);
+        self.settings
+            .set(u32::from(buffer), settings, 0)
+            .map_err(map_error("write", "settings"))?;
+        let config = Config {
+            epoch,
+            pid: std::process::id(),
+        };
+        self.config
+            .set(0, config, 0)
+            .map_err(map_error("write", "config"))?;
+        Ok(epoch)
+    }
+
+    /// Says which interfaces lead outside. All others lead inside.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn set_external(&mut self, interfaces: &[u32]) -> Result<(), DataplaneError> {
+        let external = Role::External.code();
+        let wanted = interfaces.iter().map(|index| (*index, external)).collect();
+        let entry = |role| Iface { role };
+        fill_with(&mut self.ifaces, wanted, |_| true, entry).map_err(map_error("write", "ifaces"))
+    }
+}
+
+fn fill<K: Pod + Ord + Hash + Eq>(
+    map: &mut HashMap<MapData, K, PrefixValue>,
+    wanted: BTreeMap<K, u32>,
+    ours: impl Fn(&K) -> bool,
+) -> Result<(), MapError> {
+    fill_with(map, wanted, ours, |kind| PrefixValue { kind })
+}
+
+/// Makes the entries of a hash map that are `ours` those that are wanted.
+fn fill_with<K: Pod + Ord, V: Pod>(
+    map: &mut HashMap<MapData, K, V>,
+    wanted: BTreeMap<K, u32>,
+    ours: impl Fn(&K) -> bool,
+    value: impl Fn(u32) -> V,
+) -> Result<(), MapError> {
+    let there: Vec<K> = map.keys().collect::<Result<_, _>>()?;
+    for key in there
+        .iter()
+        .filter(|key| ours(key) && !wanted.contains_key(key))
+    {
+        map.remove(key)?;
+    }
+    for (key, number) in &wanted {
+        map.insert(key, value(*number), 0)?;
+    }
+    Ok(())
+}
+
+fn fill_index(words: &Words<AtomicU64>, buffer: u8, entries: &[PrefixIndex]) {
+    let start = usize::from(buffer) * (INDEX_ENTRIES as usize / 2);
+    for (word, entry) in words.iter().skip(start).zip(entries) {
+        let [a, b, c, d, e, f, g] = entry.lens;
+        let bytes = u64::from_ne_bytes([entry.kind, a, b, c, d, e, f, g]);
+        word.store(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The kernel's reason in an error of aya.
+pub(super) fn reason(error: MapError) -> io::Error {
+    match error {
+        MapError::SyscallError(error) => error.io_error,
+        MapError::IoError(error) => error,
+        error => io::Error::other(error.to_string()),
+    }
+}

@@ -1,0 +1,11 @@
+//! Fixtures for tests of the kernel programs. They need root and fail without.
+
+pub mod kernel;
+pub mod mount;
+pub mod net;
+pub mod packet;
+pub mod run;
+
+pub use kernel::Loaded;
+pub use mount::BpfFs;
+pub use net::{Namespace, Nodes};

@@ -1,0 +1,161 @@
+//! Network namespaces for a test.
+
+#![allow(
+    unsafe_code,
+    reason = "setns(2) has no safe form; the block says why it is sound"
+)]
+
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::process::{self, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+/// Runs a program that must succeed; gives what it printed.
+///
+/// # Panics
+/// With its output when it does not.
+pub fn command(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output();
+    let output = output.unwrap_or_else(|error| panic!("cannot run {program}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{program} {}: {}\n{text}{}",
+        args.join(" "),
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text
+}
+
+/// A network namespace of its own; gone on drop.
+pub struct Namespace {
+    name: String,
+}
+
+impl Namespace {
+    /// Makes one, with its loopback interface up.
+    ///
+    /// # Panics
+    /// Without the rights.
+    pub fn new(role: &str) -> Namespace {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("splitter-{}-{count}-{role}", process::id());
+        command("ip", &["netns", "add", &name]);
+        let namespace = Namespace { name };
+        namespace.ip("link set lo up");
+        namespace
+    }
+
+    /// Its name, as `ip netns` knows it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `ip` in it; the words are separated by single spaces.
+    pub fn ip(&self, args: &str) -> String {
+        let mut all = vec!["-n", self.name.as_str()];
+        all.extend(args.split(' '));
+        command("ip", &all)
+    }
+
+    /// Runs a function on a thread that is in the namespace.
+    ///
+    /// # Panics
+    /// When the function does.
+    pub fn run<T: Send>(&self, function: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                self.enter();
+                function()
+            });
+            inside
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Moves the calling thread into the namespace, for good.
+    fn enter(&self) {
+        let path = format!("/run/netns/{}", self.name);
+        let file = File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        // SAFETY: takes no pointers; changes only which network the calling thread sees.
+        let result = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
+        assert_eq!(result, 0, "{path}: {}", std::io::Error::last_os_error());
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        command("ip", &["netns", "del", &self.name]);
+    }
+}
+
+/// A node with a NIC to the outside and a bridge with a pod, in namespaces.
+///
+/// | where | interface | addresses |
+/// |---|---|---|
+/// | outside | `wire` | 203.0.113.2, 2001:db8::2 |
+/// | node | `en0` | 203.0.113.1, 2001:db8::1 |
+/// | node | `cni0` | 10.244.0.1, fd00:244::1 |
+/// | pod | `eth0` | 10.244.0.7, fd00:244::7 |
+pub struct Nodes {
+    /// A client outside.
+    pub out: Namespace,
+    /// The node.
+    pub node: Namespace,
+    /// A pod of the node.
+    pub pod: Namespace,
+}
+
+impl Nodes {
+    /// Makes them and waits until each sees the node.
+    ///
+    /// # Panics
+    /// Without the rights.
+    pub fn new() -> Nodes {
+        let nodes = Nodes {
+            out: Namespace::new("out"),
+            node: Namespace::new("node"),
+            pod: Namespace::new("pod"),
+        };
+        let Nodes { out, node, pod } = &nodes;
+        node.ip(&format!(
+            "link add en0 type veth peer name wire netns {}",
+            out.name
+        ));
+        node.ip(&format!(
+            "link add cali0 type veth peer name eth0 netns {}",
+            pod.name
+        ));
+        node.ip("link add cni0 type bridge forward_delay 0 mcast_snooping 0");
+        node.ip("link set cali0 master cni0");
+        address(node, "en0", &["203.0.113.1/24", "2001:db8::1/64"]);
+        address(node, "cni0", &["10.244.0.1/24", "fd00:244::1/64"]);
+        address(out, "wire", &["203.0.113.2/24", "2001:db8::2/64"]);
+        address(pod, "eth0", &["10.244.0.7/24", "fd00:244::7/64"]);
+        node.ip("link set cali0 up");
+        pod.ip("route add default via 10.244.0.1");
+        pod.ip("-6 route add default via fd00:244::1");
+        out.ip("route add 10.244.0.0/16 via 203.0.113.1");
+        out.ip("-6 route add fd00:244::/48 via 2001:db8::1");
+        nodes
+    }
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Gives an interface addresses that are usable at once, and takes it up.
+fn address(namespace: &Namespace, interface: &str, addresses: &[&str]) {
+    namespace.ip(&format!("link set {interface} up"));
+    for address in addresses {
+        let no_detection = if address.contains(':') { " nodad" } else { "" };
+        namespace.ip(&format!("addr add {address} dev {interface}{no_detection}"));
+    }
+}

@@ -1,0 +1,199 @@
+//! The maps as bpftool shows them, and weights that it changes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::TcpListener;
+use std::os::fd::AsFd as _;
+
+use serde_json::Value;
+use splitter::dataplane::{Policy, SlotContent};
+use splitter::routing::{SlotId, WeightSource as _};
+use splitter_common::{Fallback, Pool};
+use splitter_tests::bpf::Loaded;
+use splitter_tests::bpf::net::command;
+
+fn path(loaded: &Loaded, map: &str) -> String {
+    let dir = &loaded.kernel.report().pin_dir;
+    dir.join(map).to_string_lossy().into_owned()
+}
+
+/// What `bpftool map …` prints as JSON.
+fn bpftool(loaded: &Loaded, verb: &str, map: &str) -> Value {
+    let text = command(
+        "bpftool",
+        &["-j", "map", verb, "pinned", &path(loaded, map)],
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+/// What `bpftool map dump` prints for a person.
+fn dump(loaded: &Loaded, map: &str) -> String {
+    command("bpftool", &["map", "dump", "pinned", &path(loaded, map)])
+}
+
+const MAPS: [&str; 16] = [
+    "config",
+    "settings",
+    "cidr4",
+    "cidr6",
+    "cidr4_index",
+    "cidr6_index",
+    "ifaces",
+    "listeners",
+    "pools",
+    "pool_info",
+    "class_counts",
+    "reason_counts",
+    "class_buckets",
+    "source_buckets",
+    "splits",
+    "split_stats",
+];
+
+#[test]
+fn every_map_has_type_information_and_a_name() {
+    let loaded = Loaded::new(&Policy::default());
+    let pinned = std::fs::read_dir(&loaded.kernel.report().pin_dir).unwrap();
+    assert_eq!(
+        pinned.count(),
+        MAPS.len(),
+        "a map that this test does not know"
+    );
+    for map in MAPS {
+        let info = bpftool(&loaded, "show", map);
+        assert_eq!(info["name"], map);
+        // The kernel takes none for socket maps.
+        let wanted = map != "pools";
+        assert_eq!(info.get("btf_id").is_some(), wanted, "{map}: {info}");
+    }
+}
+
+#[test]
+fn dumps_show_fields_and_addresses() {
+    let mut loaded = Loaded::new(&Policy::default());
+    let listener = loaded
+        .nodes
+        .node
+        .run(|| TcpListener::bind("127.0.0.1:0").unwrap());
+    let addr = "203.0.113.1:80".parse().unwrap();
+    let Loaded { kernel, nodes, .. } = &mut loaded;
+    let pools = [(Pool::EastWest, listener.as_fd())];
+    nodes
+        .node
+        .run(|| kernel.pools.publish(addr, Fallback::Reset, &pools))
+        .unwrap();
+
+    let text = dump(&loaded, "cidr4").replace([' ', '\n'], "");
+    let wanted = "\"len\":24,\"pad\":[0,0],\"addr\":[10,244,0,0]},\"value\":{\"kind\":2}";
+    assert!(text.contains(wanted), "{text}");
+    let text = dump(&loaded, "cidr6").replace([' ', '\n'], "");
+    assert!(
+        text.contains("\"addr\":[253,0,2,68,0,0,0,0,0,0,0,0,0,0,0,0]"),
+        "{text}"
+    );
+    let text = dump(&loaded, "listeners").replace([' ', '\n'], "");
+    let wanted =
+        "\"addr\":[203,0,113,1,0,0,0,0,0,0,0,0,0,0,0,0],\"port\":80,\"protocol\":6,\"family\":4";
+    assert!(text.contains(wanted), "{text}");
+    let text = dump(&loaded, "settings").replace([' ', '\n'], "");
+    assert!(
+        text.contains("\"spoof\":[2,2,2,2,1],\"pool\":[0,0,1,1,1]"),
+        "{text}"
+    );
+    let nic = loaded.nic();
+    let text = dump(&loaded, "ifaces").replace([' ', '\n'], "");
+    assert!(
+        text.contains(&format!("\"key\":{nic},\"value\":{{\"role\":1}}")),
+        "{text}"
+    );
+
+    // Sockets by their cookies, and what they are beside them.
+    let cookie = socket2::SockRef::from(&listener).cookie().unwrap();
+    let pools = bpftool(&loaded, "dump", "pools");
+    let info = bpftool(&loaded, "dump", "pool_info");
+    let place = pools
+        .as_array()
+        .unwrap()
+        .iter()
+        .position(|entry| entry["value"].is_array());
+    let place = place.unwrap();
+    let info = &info[place]["formatted"]["value"];
+    assert_eq!(info["cookie"], cookie);
+    assert_eq!(info["pool"], Pool::EastWest.code());
+    assert_eq!(info["pid"], std::process::id());
+    assert_eq!(
+        (&info["port"], &info["addr"][0]),
+        (&Value::from(80), &Value::from(203))
+    );
+    let bytes: Vec<u8> = pools[place]["value"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|byte| {
+            u8::from_str_radix(byte.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+        })
+        .collect();
+    assert_eq!(u64::from_ne_bytes(bytes.try_into().unwrap()), cookie);
+}
+
+const SLOT: SlotId = SlotId(7);
+
+/// A slot's bytes, as bpftool takes them.
+fn hex(words: &[u32]) -> Vec<String> {
+    let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
+    bytes.map(|byte| byte.to_string()).collect()
+}
+
+#[test]
+fn both_sides_see_the_same_weights() {
+    let loaded = Loaded::new(&Policy::default());
+    let slots = &loaded.kernel.slots;
+    slots
+        .write(SLOT, &SlotContent::new([(80, 3), (20, 4)]), 12)
+        .unwrap();
+    let key = ["key", "7", "0", "0", "0"];
+    let file = path(&loaded, "splits");
+    let lookup = || {
+        let args = [&["-j", "map", "lookup", "pinned", &file], &key[..]].concat();
+        let value: Value = serde_json::from_str(&command("bpftool", &args)).unwrap();
+        value["formatted"]["value"].clone()
+    };
+    let value = lookup();
+    assert_eq!(
+        (&value["generation"], &value["count"]),
+        (&Value::from(12), &Value::from(2))
+    );
+    assert_eq!(value["variants"][0]["weight"], 80);
+    assert_eq!(
+        (
+            &value["variants"][1]["weight"],
+            &value["variants"][1]["backend"]
+        ),
+        (&Value::from(20), &Value::from(4))
+    );
+
+    // Somebody changes the split from outside: the next read has it.
+    let mut words = vec![2, 12, 2, 0, 50, 3, 50, 4];
+    words.resize(20, 0);
+    let bytes = hex(&words);
+    let mut args = [&["map", "update", "pinned", &file], &key[..], &["value"]].concat();
+    args.extend(bytes.iter().map(String::as_str));
+    command("bpftool", &args);
+    assert_eq!(slots.weights(SLOT).values[..3], [50, 50, 0]);
+
+    // And the other way round.
+    slots
+        .write(SLOT, &SlotContent::new([(1, 3), (1, 4), (1, 5)]), 13)
+        .unwrap();
+    assert_eq!(lookup()["count"], 3);
+}
+
+#[test]
+fn decisions_are_counted_beside_the_weights() {
+    let loaded = Loaded::new(&Policy::default());
+    for _ in 0..3 {
+        loaded.kernel.stats.count(SLOT, 1);
+    }
+    let stats = bpftool(&loaded, "dump", "split_stats");
+    assert_eq!(stats[7]["formatted"]["value"]["chosen"][1], 3);
+}
