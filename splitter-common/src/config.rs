@@ -70,6 +70,8 @@ pub struct Settings {
     pub spoof: [u32; Spoof::COUNT],
     /// The [`crate::Pool`] code of each [`Class`].
     pub pool: [u32; Class::COUNT],
+    /// 1 when any limit below has a rate: saves the programs looking at each.
+    pub limited: u32,
     /// New connections (SYN) of one source prefix (/24, /64).
     pub source_syn: Limit,
     /// Packets of one source prefix (/24, /64).
@@ -96,6 +98,7 @@ impl Settings {
             .into_iter()
             .chain(self.spoof)
             .chain(self.pool)
+            .chain([self.limited])
             .chain(limits.flat_map(|limit| [limit.rate, limit.burst]));
         words
             .iter_mut()
@@ -105,16 +108,17 @@ impl Settings {
     }
 }
 
-layout!(Config, size 288, align 4, { epoch: 0, pid: 4, settings: 8 });
+layout!(Config, size 296, align 4, { epoch: 0, pid: 4, settings: 8 });
 layout!(Limit, size 8, align 4, { rate: 0, burst: 4 });
-layout!(Settings, size 140, align 4, {
+layout!(Settings, size 144, align 4, {
     native_routing: 0,
     spoof: 4,
     pool: 24,
-    source_syn: 44,
-    source_packets: 52,
-    class_syn: 60,
-    class_packets: 100,
+    limited: 44,
+    source_syn: 48,
+    source_packets: 56,
+    class_syn: 64,
+    class_packets: 104,
 });
 
 #[cfg(test)]
@@ -130,15 +134,17 @@ mod tests {
         };
         settings.spoof[4] = 2;
         settings.pool[2] = 1;
+        settings.limited = 1;
         settings.source_syn = Limit { rate: 5, burst: 6 };
         settings.class_packets[4].burst = 7;
-        let mut golden = [0u8; 140];
+        let mut golden = [0u8; 144];
         golden[0] = 1;
         golden[20] = 2;
         golden[32] = 1;
-        golden[44] = 5;
-        golden[48] = 6;
-        golden[136] = 7;
+        golden[44] = 1;
+        golden[48] = 5;
+        golden[52] = 6;
+        golden[140] = 7;
         assert_eq!(bytes_of(&settings), golden);
     }
 
@@ -148,6 +154,7 @@ mod tests {
             native_routing: 1,
             spoof: [2, 3, 4, 5, 6],
             pool: [7, 8, 9, 10, 11],
+            limited: 18,
             source_syn: Limit {
                 rate: 12,
                 burst: 13,
@@ -175,8 +182,8 @@ mod tests {
             ..Config::default()
         };
         config.settings[1].native_routing = 7;
-        let mut golden = [0u8; 288];
-        (golden[0], golden[4], golden[148]) = (5, 6, 7);
+        let mut golden = [0u8; 296];
+        (golden[0], golden[4], golden[152]) = (5, 6, 7);
         assert_eq!(bytes_of(&config), golden);
     }
 }

@@ -30,7 +30,7 @@ pub use limits::*;
 pub use listener::{Fallback, ListenerKey, ListenerValue};
 pub use pool::{Pool, PoolInfo, PoolState};
 pub use prefix::{
-    Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, kind4, kind6,
+    Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, kind4, kind6, words_of,
 };
 pub use reason::{
     Count, Counters, DropReason, NO_CLASS, Note, PassReason, REASONS, SteerReason, reason_name,

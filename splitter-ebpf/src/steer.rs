@@ -14,8 +14,8 @@ pub struct Lookup {
     pub protocol: u8,
     /// Who connects.
     pub peer: Peer,
-    /// The address connected to; IPv4 in the first four bytes.
-    pub local: [u8; 16],
+    /// The address connected to, by words in network order; IPv4 in the first.
+    pub local: [u32; 4],
     /// The port connected to.
     pub port: u16,
     /// The interface, as the kernel sees it.
@@ -35,8 +35,8 @@ pub enum Assigned {
 
 /// What [`steer`] reads and writes beside the look-up.
 pub trait Sockets: Tables {
-    /// The entry of an address and port.
-    fn listener(&self, key: &ListenerKey) -> Option<ListenerValue>;
+    /// The entry of an address and port; the key is that of [`ListenerKey::words`].
+    fn listener(&self, key: &[u32; 5]) -> Option<ListenerValue>;
     /// The pool of a class.
     fn pool(&self, class: Class) -> Pool;
     /// Chooses the socket at this place of the pool map.
@@ -94,16 +94,10 @@ fn fall_back(sockets: &impl Sockets, listener: ListenerValue, pool: Pool) -> Ste
 /// The listener of a look-up: that of the exact address before that of every address.
 #[inline(always)]
 fn find(sockets: &impl Sockets, lookup: &Lookup) -> Option<ListenerValue> {
-    let mut key = ListenerKey {
-        addr: [0; 16],
-        port: lookup.port,
-        protocol: lookup.protocol,
-        family: lookup.family,
-    };
-    let every = sockets.listener(&key)?;
+    let key = |addr| ListenerKey::words(addr, lookup.port, lookup.protocol, lookup.family);
+    let every = sockets.listener(&key([0; 4]))?;
     if every.exact != 0 {
-        key.addr = lookup.local;
-        if let Some(exact) = sockets.listener(&key) {
+        if let Some(exact) = sockets.listener(&key(lookup.local)) {
             return Some(exact);
         }
     }

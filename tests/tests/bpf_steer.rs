@@ -149,7 +149,7 @@ fn everything_else_is_untouched() {
     let untouched = LookupRun {
         verdict: 1,
         cookie: 0,
-        nanoseconds: 0,
+        nanoseconds: 0.0,
     };
     let nic = By::Nic;
     let mut asked = 0;
@@ -157,7 +157,7 @@ fn everything_else_is_untouched() {
         for peer in ["198.51.100.7", "10.244.0.7", "203.0.113.1"] {
             let run = ask(&mut loaded, TCP, peer, &format!("203.0.113.1:{port}"), nic);
             let run = LookupRun {
-                nanoseconds: 0,
+                nanoseconds: 0.0,
                 ..run
             };
             assert_eq!(run, untouched, "{peer} to {port}");

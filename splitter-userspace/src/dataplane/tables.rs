@@ -148,9 +148,7 @@ fn fill_with<K: Pod + Ord, V: Pod>(
 fn fill_index(words: &Words<AtomicU64>, buffer: u8, entries: &[PrefixIndex]) {
     let start = usize::from(buffer) * (INDEX_ENTRIES as usize / 2);
     for (word, entry) in words.iter().skip(start).zip(entries) {
-        let [a, b, c, d, e, f, g] = entry.lens;
-        let bytes = u64::from_ne_bytes([entry.kind, a, b, c, d, e, f, g]);
-        word.store(bytes, Ordering::Relaxed);
+        word.store(entry.word().to_le(), Ordering::Relaxed);
     }
 }
 
