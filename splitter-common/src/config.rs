@@ -13,14 +13,8 @@ pub struct Config {
     pub epoch: u32,
     /// The process that the maps belong to.
     pub pid: u32,
-}
-
-impl Config {
-    /// The buffer in use: 0 or 1.
-    #[inline(always)]
-    pub const fn buffer(self) -> u32 {
-        self.epoch & 1
-    }
+    /// The settings, by buffer.
+    pub settings: [Settings; 2],
 }
 
 /// What is done about a source address that cannot be real. The codes lie in [`Settings::spoof`].
@@ -66,7 +60,7 @@ pub struct Limit {
     pub burst: u32,
 }
 
-/// Entry of the map `settings`: one for each buffer.
+/// What the programs go by beside the tables: one in each buffer of [`Config`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Settings {
@@ -76,6 +70,8 @@ pub struct Settings {
     pub spoof: [u32; Spoof::COUNT],
     /// The [`crate::Pool`] code of each [`Class`].
     pub pool: [u32; Class::COUNT],
+    /// 1 when any limit below has a rate: saves the programs looking at each.
+    pub limited: u32,
     /// New connections (SYN) of one source prefix (/24, /64).
     pub source_syn: Limit,
     /// Packets of one source prefix (/24, /64).
@@ -86,16 +82,43 @@ pub struct Settings {
     pub class_packets: [Limit; Class::COUNT],
 }
 
-layout!(Config, size 8, align 4, { epoch: 0, pid: 4 });
+impl Settings {
+    /// Words of the settings in memory.
+    pub const WORDS: usize = size_of::<Settings>() / size_of::<u32>();
+
+    /// The settings as the words that they are in memory.
+    pub fn words(&self) -> [u32; Settings::WORDS] {
+        let mut words = [0; Settings::WORDS];
+        let limits = [self.source_syn, self.source_packets];
+        let limits = limits
+            .iter()
+            .chain(&self.class_syn)
+            .chain(&self.class_packets);
+        let values = [self.native_routing]
+            .into_iter()
+            .chain(self.spoof)
+            .chain(self.pool)
+            .chain([self.limited])
+            .chain(limits.flat_map(|limit| [limit.rate, limit.burst]));
+        words
+            .iter_mut()
+            .zip(values)
+            .for_each(|(word, value)| *word = value);
+        words
+    }
+}
+
+layout!(Config, size 296, align 4, { epoch: 0, pid: 4, settings: 8 });
 layout!(Limit, size 8, align 4, { rate: 0, burst: 4 });
-layout!(Settings, size 140, align 4, {
+layout!(Settings, size 144, align 4, {
     native_routing: 0,
     spoof: 4,
     pool: 24,
-    source_syn: 44,
-    source_packets: 52,
-    class_syn: 60,
-    class_packets: 100,
+    limited: 44,
+    source_syn: 48,
+    source_packets: 56,
+    class_syn: 64,
+    class_packets: 104,
 });
 
 #[cfg(test)]
@@ -111,22 +134,56 @@ mod tests {
         };
         settings.spoof[4] = 2;
         settings.pool[2] = 1;
+        settings.limited = 1;
         settings.source_syn = Limit { rate: 5, burst: 6 };
         settings.class_packets[4].burst = 7;
-        let mut golden = [0u8; 140];
+        let mut golden = [0u8; 144];
         golden[0] = 1;
         golden[20] = 2;
         golden[32] = 1;
-        golden[44] = 5;
-        golden[48] = 6;
-        golden[136] = 7;
+        golden[44] = 1;
+        golden[48] = 5;
+        golden[52] = 6;
+        golden[140] = 7;
         assert_eq!(bytes_of(&settings), golden);
     }
 
     #[test]
-    fn the_lowest_bit_of_the_epoch_is_the_buffer() {
-        let config = |epoch| Config { epoch, pid: 0 };
-        assert_eq!(config(6).buffer(), 0);
-        assert_eq!(config(u32::MAX).buffer(), 1);
+    fn words_are_the_memory() {
+        let mut settings = Settings {
+            native_routing: 1,
+            spoof: [2, 3, 4, 5, 6],
+            pool: [7, 8, 9, 10, 11],
+            limited: 18,
+            source_syn: Limit {
+                rate: 12,
+                burst: 13,
+            },
+            source_packets: Limit {
+                rate: 14,
+                burst: 15,
+            },
+            ..Settings::default()
+        };
+        settings.class_syn[1].rate = 16;
+        settings.class_packets[4].burst = 17;
+        let words = settings.words();
+        let memory = bytes_of(&settings).chunks_exact(4);
+        for (word, bytes) in words.iter().zip(memory) {
+            assert_eq!(word.to_ne_bytes(), bytes);
+        }
+    }
+
+    #[test]
+    fn config_bytes() {
+        let mut config = Config {
+            epoch: 5,
+            pid: 6,
+            ..Config::default()
+        };
+        config.settings[1].native_routing = 7;
+        let mut golden = [0u8; 296];
+        (golden[0], golden[4], golden[152]) = (5, 6, 7);
+        assert_eq!(bytes_of(&config), golden);
     }
 }

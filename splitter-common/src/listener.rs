@@ -14,6 +14,16 @@ pub struct ListenerKey {
     pub family: u8,
 }
 
+impl ListenerKey {
+    /// The key as the words that it is in memory; `addr` in network order.
+    #[inline(always)]
+    pub const fn words(addr: [u32; 4], port: u16, protocol: u8, family: u8) -> [u32; 5] {
+        let [a, b, c, d] = addr;
+        let tail = port as u32 | (protocol as u32) << 16 | (family as u32) << 24;
+        [a, b, c, d, tail.to_le()]
+    }
+}
+
 /// Value of the map `listeners`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -86,6 +96,9 @@ mod tests {
         golden[..4].copy_from_slice(&[203, 0, 113, 1]);
         golden[16..].copy_from_slice(&[0x90, 0x1f, 6, 4]);
         assert_eq!(bytes_of(&key), golden);
+        let addr = [u32::from_ne_bytes([203, 0, 113, 1]), 0, 0, 0];
+        let words = ListenerKey::words(addr, 0x1f90, 6, 4);
+        assert_eq!(bytes_of(&words), golden);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What XDP does with a packet from the wire.
 
 use splitter_common::{
-    BucketKey, BucketKind, Class, DropReason, Limit, Note, PassReason, Peer, Settings, Spoof,
+    BucketKind, Class, DropReason, Limit, NO_CLASS, Note, PassReason, Peer, Settings, Spoof,
     SpoofAction, Tables, classify,
 };
 
@@ -16,14 +16,12 @@ pub trait Node: Tables {
     fn settings(&self) -> &Settings;
     /// The monotonic clock, in nanoseconds.
     fn now(&self) -> u64;
-    /// Counts a packet of a class.
-    fn count_class(&self, class: Class, bytes: u64);
-    /// Counts what was noticed without ending the packet's way.
-    fn note(&self, note: Note, bytes: u64);
+    /// Counts what was noticed of a packet of this class without ending its way.
+    fn note(&self, class: Class, note: Note, bytes: u64);
     /// The bucket of a class.
     fn class_bucket(&self, class: Class, kind: BucketKind) -> Option<Self::Bucket>;
-    /// The bucket of a source prefix, made if there is none.
-    fn source_bucket(&self, key: &BucketKey) -> Option<Self::Bucket>;
+    /// The bucket of a source's prefix, made if there is none.
+    fn source_bucket(&self, source: Peer, kind: BucketKind) -> Option<Self::Bucket>;
 }
 
 /// What becomes of a packet, and why.
@@ -37,7 +35,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Where it is counted in the map `reason_counts`.
+    /// Where it is counted.
     #[inline(always)]
     pub fn code(self) -> u32 {
         match self {
@@ -47,33 +45,60 @@ impl Verdict {
     }
 }
 
+/// A verdict, and whose packet it is about.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// A [`Class`] code, or [`NO_CLASS`].
+    pub class: u32,
+    /// What becomes of the packet.
+    pub verdict: Verdict,
+}
+
+impl Judged {
+    /// Something that has no class passes.
+    #[inline(always)]
+    pub fn without_class(reason: PassReason) -> Judged {
+        Judged {
+            class: NO_CLASS,
+            verdict: Verdict::Pass(reason),
+        }
+    }
+}
+
 /// Judges one packet that came in by the interface `ifindex`.
 #[inline(always)]
-pub fn judge(node: &impl Node, packet: &impl Packet, ifindex: u32) -> Verdict {
-    let parsed = match parse(packet) {
-        Ok(parsed) => parsed,
-        Err(reason) => return Verdict::Pass(reason),
-    };
+pub fn judge(node: &impl Node, packet: &impl Packet, ifindex: u32) -> Judged {
+    match parse(packet) {
+        Ok(parsed) => from_source(node, packet, parsed, ifindex),
+        Err(reason) => Judged::without_class(reason),
+    }
+}
+
+/// Judges a packet whose source is known.
+#[inline(always)]
+fn from_source(node: &impl Node, packet: &impl Packet, parsed: Parsed, ifindex: u32) -> Judged {
     if parsed.source.is_unspecified() && !parsed.tcp {
-        return Verdict::Pass(PassReason::Unspecified);
+        return Judged::without_class(PassReason::Unspecified);
     }
     let origin = classify(node, parsed.source, ifindex);
+    let class = origin.class;
     let spoofed = origin
         .spoof
-        .and_then(|spoof| act_on(node, spoof, packet.size()));
-    if let Some(reason) = spoofed {
-        return Verdict::Drop(reason);
-    }
-    node.count_class(origin.class, packet.size());
-    match over_limit(node, &parsed, origin.class) {
-        Some(reason) => Verdict::Drop(reason),
-        None => Verdict::Pass(parsed.reason),
+        .and_then(|spoof| act_on(node, class, spoof, packet.size()));
+    let dropped = match spoofed {
+        None if node.settings().limited != 0 => over_limit(node, &parsed, class),
+        spoofed => spoofed,
+    };
+    Judged {
+        class: class.code(),
+        verdict: dropped.map_or(Verdict::Pass(parsed.reason), Verdict::Drop),
     }
 }
 
 /// Counts or drops a source that cannot be real, as the settings say.
 #[inline(always)]
-fn act_on(node: &impl Node, spoof: Spoof, bytes: u64) -> Option<DropReason> {
+fn act_on(node: &impl Node, class: Class, spoof: Spoof, bytes: u64) -> Option<DropReason> {
     let (drop, note) = match spoof {
         Spoof::OwnAddress => (DropReason::OwnAddress, Note::OwnAddress),
         Spoof::OwnPods => (DropReason::OwnPods, Note::OwnPods),
@@ -84,7 +109,7 @@ fn act_on(node: &impl Node, spoof: Spoof, bytes: u64) -> Option<DropReason> {
     match SpoofAction::from_code(node.settings().spoof[spoof as usize]) {
         SpoofAction::Off => None,
         SpoofAction::Count => {
-            node.note(note, bytes);
+            node.note(class, note, bytes);
             None
         }
         SpoofAction::Drop => Some(drop),
@@ -124,12 +149,8 @@ fn of_source(node: &impl Node, limit: Limit, source: Peer, kind: BucketKind) -> 
     if limit.rate == 0 {
         return true;
     }
-    let key = BucketKey {
-        addr: source_prefix(source),
-        kind: kind as u32,
-    };
     // Without memory for a bucket there is no limit: the class's own still holds.
-    match node.source_bucket(&key) {
+    match node.source_bucket(source, kind) {
         Some(bucket) => take(&bucket, limit, node.now()),
         None => true,
     }
@@ -144,16 +165,6 @@ fn of_class(node: &impl Node, limit: Limit, class: Class, kind: BucketKind) -> b
         Some(bucket) => take(&bucket, limit, node.now()),
         None => true,
     }
-}
-
-/// The /24 of an IPv4 address (as an IPv4-mapped one), the /64 of an IPv6 address.
-#[inline(always)]
-fn source_prefix(source: Peer) -> [u8; 16] {
-    let prefix = match source.as_v4() {
-        Some(addr) => Peer::v4(addr & 0xffff_ff00),
-        None => Peer { low: 0, ..source },
-    };
-    prefix.octets()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::vec::Vec;
 
-use splitter_common::{Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, Role};
+use splitter_common::{BucketKey, PrefixKind, PrefixTable, Role};
 
 use super::*;
 use crate::testing::{Addresses, SYN, ethernet, frame, ipv4, ipv6, tcp};
@@ -35,16 +35,16 @@ struct Bench {
     addresses: Addresses,
     settings: Settings,
     now: Cell<u64>,
-    classes: RefCell<Vec<(Class, u64)>>,
     notes: RefCell<Vec<Note>>,
     class_buckets: RefCell<HashMap<(u32, u32), Shared>>,
-    source_buckets: RefCell<HashMap<BucketKey, Shared>>,
+    source_buckets: RefCell<HashMap<[u32; 5], Shared>>,
 }
 
 impl Bench {
     fn with(change: impl FnOnce(&mut Settings)) -> Bench {
         let mut settings = Settings {
             spoof: [SpoofAction::Drop as u32; Spoof::COUNT],
+            limited: 1,
             ..Settings::default()
         };
         change(&mut settings);
@@ -56,7 +56,6 @@ impl Bench {
             addresses,
             settings,
             now: Cell::new(1_000_000_000),
-            classes: RefCell::default(),
             notes: RefCell::default(),
             class_buckets: RefCell::default(),
             source_buckets: RefCell::default(),
@@ -64,26 +63,27 @@ impl Bench {
     }
 
     fn syn(&self, source: [u8; 4]) -> Verdict {
+        self.judge(source).verdict
+    }
+
+    fn judge(&self, source: [u8; 4]) -> Judged {
         let packet = [ethernet(&[], 0x0800), ipv4(source, 6, 0, &[], &tcp(SYN))];
         judge(self, &frame(&packet), NIC)
     }
 }
 
 impl PrefixTable for Bench {
-    fn buffer(&self) -> u8 {
-        0
-    }
-    fn index4(&self, top: u16) -> PrefixIndex {
+    fn index4(&self, top: u16) -> u64 {
         self.addresses.index4(top)
     }
-    fn index6(&self, top: u16) -> PrefixIndex {
+    fn index6(&self, top: u16) -> u64 {
         self.addresses.index6(top)
     }
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
-        self.addresses.find4(key)
+    fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        self.addresses.find4(len, addr)
     }
-    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
-        self.addresses.find6(key)
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32> {
+        self.addresses.find6(len, high, low)
     }
 }
 
@@ -104,10 +104,7 @@ impl Node for Bench {
     fn now(&self) -> u64 {
         self.now.get()
     }
-    fn count_class(&self, class: Class, bytes: u64) {
-        self.classes.borrow_mut().push((class, bytes));
-    }
-    fn note(&self, note: Note, _bytes: u64) {
+    fn note(&self, _class: Class, note: Note, _bytes: u64) {
         self.notes.borrow_mut().push(note);
     }
     fn class_bucket(&self, class: Class, kind: BucketKind) -> Option<Shared> {
@@ -119,14 +116,10 @@ impl Node for Bench {
                 .clone(),
         )
     }
-    fn source_bucket(&self, key: &BucketKey) -> Option<Shared> {
-        Some(
-            self.source_buckets
-                .borrow_mut()
-                .entry(*key)
-                .or_default()
-                .clone(),
-        )
+    fn source_bucket(&self, source: Peer, kind: BucketKind) -> Option<Shared> {
+        let mut buckets = self.source_buckets.borrow_mut();
+        let key = BucketKey::words(source, kind);
+        Some(buckets.entry(key).or_default().clone())
     }
 }
 
@@ -146,9 +139,12 @@ fn what_cannot_be_real_is_dropped_and_the_rest_counted_by_class() {
     for (source, reason) in cases {
         assert_eq!(bench.syn(source), Verdict::Drop(reason), "{source:?}");
     }
-    assert!(bench.classes.borrow().is_empty());
-    assert_eq!(bench.syn(CLIENT), PASSED);
-    assert_eq!(*bench.classes.borrow(), [(Class::NorthSouth, 54)]);
+    let class = Class::NorthSouth.code();
+    let passed = Judged {
+        class,
+        verdict: PASSED,
+    };
+    assert_eq!(bench.judge(CLIENT), passed);
 }
 
 #[test]
@@ -162,13 +158,9 @@ fn a_rule_can_count_or_be_off() {
     assert_eq!(bench.syn(POD), PASSED);
     assert_eq!(bench.notes.borrow().len(), 1);
     // Whoever they are, they are not trusted.
-    let classes: Vec<_> = bench
-        .classes
-        .borrow()
-        .iter()
-        .map(|(class, _)| *class)
-        .collect();
-    assert_eq!(classes, [Class::Unknown, Class::Unknown]);
+    for source in [POD, FAR_POD] {
+        assert_eq!(bench.judge(source).class, Class::Unknown.code());
+    }
 }
 
 #[test]
@@ -179,7 +171,7 @@ fn spoofed_fragments_are_dropped_and_others_pass() {
             ethernet(&[], 0x0800),
             ipv4(source, 17, 0x2000, &[], &[0; 8]),
         ];
-        judge(&bench, &frame(&packet), NIC)
+        judge(&bench, &frame(&packet), NIC).verdict
     };
     assert_eq!(fragment(POD), Verdict::Drop(DropReason::OwnPods));
     assert_eq!(fragment(CLIENT), Verdict::Pass(PassReason::Fragment));
@@ -188,14 +180,14 @@ fn spoofed_fragments_are_dropped_and_others_pass() {
 #[test]
 fn address_configuration_passes_without_a_source() {
     let bench = Bench::with(|_| ());
-    let unspecified = Verdict::Pass(PassReason::Unspecified);
+    let unspecified = Judged::without_class(PassReason::Unspecified);
     let dhcp = [ethernet(&[], 0x0800), ipv4([0; 4], 17, 0, &[], &[0; 8])];
     assert_eq!(judge(&bench, &frame(&dhcp), NIC), unspecified);
     let discovery = [ethernet(&[], 0x86dd), ipv6([0; 16], 58, &[0; 24])];
     assert_eq!(judge(&bench, &frame(&discovery), NIC), unspecified);
     let tcp = [ethernet(&[], 0x86dd), ipv6([0; 16], 6, &tcp(SYN))];
     assert_eq!(
-        judge(&bench, &frame(&tcp), NIC),
+        judge(&bench, &frame(&tcp), NIC).verdict,
         Verdict::Drop(DropReason::Martian)
     );
 }
@@ -232,21 +224,10 @@ fn packet_limits_count_every_packet() {
     });
     let udp = |source| {
         let packet = [ethernet(&[], 0x0800), ipv4(source, 17, 0, &[], &[0; 8])];
-        judge(&bench, &frame(&packet), NIC)
+        judge(&bench, &frame(&packet), NIC).verdict
     };
     assert_eq!(udp(CLIENT), PASSED);
     assert_eq!(udp(CLIENT), Verdict::Drop(DropReason::SourcePackets));
     assert_eq!(udp([192, 0, 2, 1]), PASSED);
     assert_eq!(udp([192, 0, 3, 1]), Verdict::Drop(DropReason::ClassPackets));
-}
-
-#[test]
-fn source_prefixes_are_24_and_64_bits() {
-    let v4 = source_prefix(Peer::v4(u32::from_be_bytes([198, 51, 100, 7])));
-    assert_eq!(v4[10..], [0xff, 0xff, 198, 51, 100, 0]);
-    let v6 = source_prefix(Peer {
-        high: 0x2001_0db8_0009_0001,
-        low: 7,
-    });
-    assert_eq!(v6, [0x20, 1, 0xd, 0xb8, 0, 9, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
 }

@@ -2,13 +2,10 @@
 
 use aya_ebpf::bindings::bpf_sk_lookup;
 use aya_ebpf::programs::SkLookupContext;
-use splitter_common::{
-    Cidr4Key, Cidr6Key, Class, ListenerKey, ListenerValue, Peer, Pool, PrefixIndex, PrefixTable,
-    Role, Tables,
-};
+use splitter_common::{Class, ListenerValue, Peer, Pool, PrefixTable, Role, Tables};
 use splitter_ebpf::steer::{Assigned, Lookup, Sockets};
 
-use crate::maps::{InForce, Interfaces, LISTENERS, POOLS, count_lookup};
+use crate::maps::{InForce, Interfaces, POOLS, listener};
 
 const AF_INET6: u32 = 10;
 
@@ -47,8 +44,7 @@ pub fn read(context: &SkLookupContext) -> Lookup {
         family,
         protocol,
         peer,
-        // SAFETY: both are sixteen bytes of plain numbers, in network order.
-        local: unsafe { core::mem::transmute::<[u32; 4], [u8; 16]>(local) },
+        local,
         port,
         ifindex,
     }
@@ -69,9 +65,8 @@ pub struct Host<'a> {
 
 impl Sockets for Host<'_> {
     #[inline(always)]
-    fn listener(&self, key: &ListenerKey) -> Option<ListenerValue> {
-        // SAFETY: the value is copied at once.
-        unsafe { LISTENERS.get(key) }.copied()
+    fn listener(&self, key: &[u32; 5]) -> Option<ListenerValue> {
+        listener(key)
     }
 
     #[inline(always)]
@@ -82,11 +77,6 @@ impl Sockets for Host<'_> {
     #[inline(always)]
     fn assign(&self, index: u32) -> Assigned {
         POOLS.assign(self.context, index)
-    }
-
-    #[inline(always)]
-    fn count_lookup(&self, class: Class) {
-        count_lookup(class);
     }
 }
 
@@ -103,23 +93,19 @@ impl Tables for Host<'_> {
 
 impl PrefixTable for Host<'_> {
     #[inline(always)]
-    fn buffer(&self) -> u8 {
-        self.in_force.buffer()
-    }
-    #[inline(always)]
-    fn index4(&self, top: u16) -> PrefixIndex {
+    fn index4(&self, top: u16) -> u64 {
         self.in_force.index4(top)
     }
     #[inline(always)]
-    fn index6(&self, top: u16) -> PrefixIndex {
+    fn index6(&self, top: u16) -> u64 {
         self.in_force.index6(top)
     }
     #[inline(always)]
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
-        self.in_force.find4(key)
+    fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        self.in_force.find4(len, addr)
     }
     #[inline(always)]
-    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
-        self.in_force.find6(key)
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32> {
+        self.in_force.find6(len, high, low)
     }
 }

@@ -4,10 +4,10 @@ use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray};
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::btf_map;
 use splitter_common::{
-    BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, ClassCount, Config,
+    BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count, Counters,
     INDEX_ENTRIES, Iface, ListenerKey, ListenerValue, MAX_IFACES, MAX_LISTENER_KEYS,
-    MAX_POOL_SOCKETS, MAX_PREFIXES, MAX_REASONS, MAX_SLOTS, MAX_SOURCES, Note, Pool, PoolInfo,
-    PrefixIndex, PrefixTable, PrefixValue, ReasonCount, Role, Settings, Slot, SlotStats, Tables,
+    MAX_POOL_SOCKETS, MAX_PREFIXES, MAX_SLOTS, MAX_SOURCES, Note, Peer, Pool, PoolInfo,
+    PrefixIndex, PrefixTable, PrefixValue, REASONS, Role, Settings, Slot, SlotStats, Tables,
 };
 use splitter_ebpf::bucket::Bucket;
 use splitter_ebpf::ingress::Node;
@@ -20,9 +20,7 @@ const NO_PREALLOC: usize = 1;
 const MMAPABLE: usize = 1024;
 
 #[btf_map(name = "config")]
-static CONFIG: Array<Config, 1> = Array::new();
-#[btf_map(name = "settings")]
-static SETTINGS: Array<Settings, 2> = Array::new();
+static CONFIG: Array<Config, 1, MMAPABLE> = Array::new();
 #[btf_map(name = "cidr4")]
 static CIDR4: HashMap<Cidr4Key, PrefixValue, { MAX_PREFIXES as usize }, NO_PREALLOC> =
     HashMap::new();
@@ -36,20 +34,14 @@ static CIDR6_INDEX: Array<PrefixIndex, { INDEX_ENTRIES as usize }, MMAPABLE> = A
 #[btf_map(name = "ifaces")]
 static IFACES: HashMap<u32, Iface, { MAX_IFACES as usize }, NO_PREALLOC> = HashMap::new();
 #[btf_map(name = "listeners")]
-pub static LISTENERS: HashMap<
-    ListenerKey,
-    ListenerValue,
-    { MAX_LISTENER_KEYS as usize },
-    NO_PREALLOC,
-> = HashMap::new();
+static LISTENERS: HashMap<ListenerKey, ListenerValue, { MAX_LISTENER_KEYS as usize }, NO_PREALLOC> =
+    HashMap::new();
 #[btf_map(name = "pools")]
 pub static POOLS: SocketMap<{ MAX_POOL_SOCKETS as usize }> = SocketMap::new();
 #[btf_map(name = "pool_info")]
 static POOL_INFO: Array<PoolInfo, { MAX_POOL_SOCKETS as usize }> = Array::new();
-#[btf_map(name = "class_counts")]
-static CLASS_COUNTS: PerCpuArray<ClassCount, { Class::COUNT }> = PerCpuArray::new();
-#[btf_map(name = "reason_counts")]
-static REASON_COUNTS: PerCpuArray<ReasonCount, { MAX_REASONS as usize }> = PerCpuArray::new();
+#[btf_map(name = "counters")]
+static COUNTERS: PerCpuArray<Counters, { Class::COUNT + 1 }> = PerCpuArray::new();
 #[btf_map(name = "class_buckets")]
 static CLASS_BUCKETS: Array<BucketState, { 2 * Class::COUNT }> = Array::new();
 #[btf_map(name = "source_buckets")]
@@ -102,8 +94,9 @@ impl<R: Roles> InForce<R> {
     /// The buffer in use now; none only if the maps have no entries at all.
     #[inline(always)]
     pub fn now(roles: R) -> Option<Self> {
-        let buffer = CONFIG.get(0)?.buffer();
-        let settings = SETTINGS.get(buffer)?;
+        let config = CONFIG.get(0)?;
+        let buffer = config.epoch & 1;
+        let settings = &config.settings[buffer as usize];
         Some(InForce {
             buffer,
             settings,
@@ -118,35 +111,55 @@ impl<R: Roles> InForce<R> {
     }
 }
 
+/// A map key that was put together as words.
+#[inline(always)]
+fn as_key<W, K>(words: &W) -> &K {
+    const { assert!(size_of::<W>() == size_of::<K>() && align_of::<W>() >= align_of::<K>()) };
+    // SAFETY: as long as the key and aligned as well (asserted), and the same bytes (tested beside
+    // the key's type).
+    unsafe { &*core::ptr::from_ref(words).cast::<K>() }
+}
+
 impl<R: Roles> PrefixTable for InForce<R> {
     #[inline(always)]
-    fn buffer(&self) -> u8 {
-        self.buffer as u8
+    fn index4(&self, top: u16) -> u64 {
+        index_word(CIDR4_INDEX.get_ptr(self.buffer << 16 | u32::from(top)))
     }
 
     #[inline(always)]
-    fn index4(&self, top: u16) -> PrefixIndex {
-        let entry = CIDR4_INDEX.get(self.buffer << 16 | u32::from(top));
-        entry.copied().unwrap_or_default()
+    fn index6(&self, top: u16) -> u64 {
+        index_word(CIDR6_INDEX.get_ptr(self.buffer << 16 | u32::from(top)))
     }
 
     #[inline(always)]
-    fn index6(&self, top: u16) -> PrefixIndex {
-        let entry = CIDR6_INDEX.get(self.buffer << 16 | u32::from(top));
-        entry.copied().unwrap_or_default()
-    }
-
-    #[inline(always)]
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
+    fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        let words = Cidr4Key::words(self.buffer, len, addr);
         // SAFETY: the value is copied at once, and entries of the buffer in use do not change.
-        unsafe { CIDR4.get(key) }.map(|value| value.kind)
+        unsafe { CIDR4.get(as_key::<_, Cidr4Key>(&words)) }.map(|value| value.kind)
     }
 
     #[inline(always)]
-    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32> {
+        let words = Cidr6Key::words(self.buffer, len, high, low);
         // SAFETY: as above.
-        unsafe { CIDR6.get(key) }.map(|value| value.kind)
+        unsafe { CIDR6.get(as_key::<_, Cidr6Key>(&words)) }.map(|value| value.kind)
     }
+}
+
+/// An index entry as one number: read at once, as it is written.
+#[inline(always)]
+fn index_word(entry: Option<*const PrefixIndex>) -> u64 {
+    // SAFETY: a map entry of eight bytes, aligned to eight.
+    entry.map_or(0, |entry| {
+        u64::from_le(unsafe { entry.cast::<u64>().read_volatile() })
+    })
+}
+
+/// The listener of a key that was put together as words.
+#[inline(always)]
+pub fn listener(words: &[u32; 5]) -> Option<ListenerValue> {
+    // SAFETY: the value is copied at once.
+    unsafe { LISTENERS.get(as_key::<_, ListenerKey>(words)) }.copied()
 }
 
 impl<R: Roles> Tables for InForce<R> {
@@ -176,19 +189,8 @@ impl Node for InForce<Wire> {
     }
 
     #[inline(always)]
-    fn count_class(&self, class: Class, bytes: u64) {
-        if let Some(count) = CLASS_COUNTS.get_ptr_mut(class.code()) {
-            // SAFETY: this CPU's own entry, and programs are not preempted by themselves.
-            unsafe {
-                (*count).packets += 1;
-                (*count).bytes += bytes;
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn note(&self, note: Note, bytes: u64) {
-        count_reason(note.code(), bytes);
+    fn note(&self, class: Class, note: Note, bytes: u64) {
+        count(class.code(), note.code(), bytes);
     }
 
     #[inline(always)]
@@ -199,11 +201,13 @@ impl Node for InForce<Wire> {
     }
 
     #[inline(always)]
-    fn source_bucket(&self, key: &BucketKey) -> Option<MapBucket> {
+    fn source_bucket(&self, source: Peer, kind: BucketKind) -> Option<MapBucket> {
+        let words = BucketKey::words(source, kind);
+        let key = as_key::<_, BucketKey>(&words);
         if let Some(bucket) = SOURCE_BUCKETS.get_ptr_mut(key) {
             return Some(MapBucket(bucket));
         }
-        let _another_cpu_may_have_been_first =
+        let _another_cpu_may_be_first =
             SOURCE_BUCKETS.insert(key, BucketState::default(), NO_EXIST);
         SOURCE_BUCKETS.get_ptr_mut(key).map(MapBucket)
     }
@@ -238,23 +242,19 @@ impl Bucket for MapBucket {
     }
 }
 
-/// Counts how a packet or a look-up left its program.
+/// Counts how a packet or a look-up of a class left its program.
 #[inline(always)]
-pub fn count_reason(code: u32, bytes: u64) {
-    if let Some(count) = REASON_COUNTS.get_ptr_mut(code) {
-        // SAFETY: this CPU's own entry.
-        unsafe {
-            (*count).count += 1;
-            (*count).bytes += bytes;
-        }
+pub fn count(class: u32, code: u32, bytes: u64) {
+    let Some(counters) = COUNTERS.get_ptr_mut(class) else {
+        return;
+    };
+    if code as usize >= REASONS {
+        return;
     }
-}
-
-/// Counts a look-up of a class.
-#[inline(always)]
-pub fn count_lookup(class: Class) {
-    if let Some(count) = CLASS_COUNTS.get_ptr_mut(class.code()) {
-        // SAFETY: this CPU's own entry.
-        unsafe { (*count).lookups += 1 };
+    // SAFETY: this CPU's own entry, which is a `Count` for each code (asserted beside its type).
+    unsafe {
+        let counter = counters.cast::<Count>().add(code as usize);
+        (*counter).count += 1;
+        (*counter).bytes += bytes;
     }
 }

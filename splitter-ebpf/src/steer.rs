@@ -1,7 +1,8 @@
 //! Which socket a new connection gets.
 
 use splitter_common::{
-    Class, Fallback, ListenerKey, ListenerValue, Peer, Pool, SteerReason, Tables, classify,
+    Class, Fallback, ListenerKey, ListenerValue, NO_CLASS, Peer, Pool, SteerReason, Tables,
+    classify,
 };
 
 /// A look-up that the kernel asks about.
@@ -13,8 +14,8 @@ pub struct Lookup {
     pub protocol: u8,
     /// Who connects.
     pub peer: Peer,
-    /// The address connected to; IPv4 in the first four bytes.
-    pub local: [u8; 16],
+    /// The address connected to, by words in network order; IPv4 in the first.
+    pub local: [u32; 4],
     /// The port connected to.
     pub port: u16,
     /// The interface, as the kernel sees it.
@@ -34,32 +35,46 @@ pub enum Assigned {
 
 /// What [`steer`] reads and writes beside the look-up.
 pub trait Sockets: Tables {
-    /// The entry of an address and port.
-    fn listener(&self, key: &ListenerKey) -> Option<ListenerValue>;
+    /// The entry of an address and port; the key is that of [`ListenerKey::words`].
+    fn listener(&self, key: &[u32; 5]) -> Option<ListenerValue>;
     /// The pool of a class.
     fn pool(&self, class: Class) -> Pool;
     /// Chooses the socket at this place of the pool map.
     fn assign(&self, index: u32) -> Assigned;
-    /// Counts a look-up of a class.
-    fn count_lookup(&self, class: Class);
 }
 
-/// Answers one look-up. Only [`SteerReason::Reset`] ends the kernel's own search without a socket.
+/// How a look-up was answered, and whose it was.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steered {
+    /// A [`Class`] code, or [`NO_CLASS`].
+    pub class: u32,
+    /// How. Only [`SteerReason::Reset`] ends the kernel's own search without a socket.
+    pub reason: SteerReason,
+}
+
+/// Answers one look-up.
 ///
 /// The answer depends on nothing but the look-up and the maps: while SYN cookies are in use the
 /// kernel asks twice for one connection, and a different answer would reset it.
 #[inline(always)]
-pub fn steer(sockets: &impl Sockets, lookup: &Lookup) -> SteerReason {
+pub fn steer(sockets: &impl Sockets, lookup: &Lookup) -> Steered {
     let Some(listener) = find(sockets, lookup) else {
-        return SteerReason::NotOurs;
+        return Steered {
+            class: NO_CLASS,
+            reason: SteerReason::NotOurs,
+        };
     };
     let class = classify(sockets, lookup.peer, lookup.ifindex).class;
-    sockets.count_lookup(class);
     let pool = sockets.pool(class);
-    match sockets.assign(pool.socket_index(listener.listener)) {
+    let reason = match sockets.assign(pool.socket_index(listener.listener)) {
         Assigned::Done => SteerReason::Assigned,
         Assigned::Refused => SteerReason::Refused,
         Assigned::Empty => fall_back(sockets, listener, pool),
+    };
+    Steered {
+        class: class.code(),
+        reason,
     }
 }
 
@@ -79,16 +94,10 @@ fn fall_back(sockets: &impl Sockets, listener: ListenerValue, pool: Pool) -> Ste
 /// The listener of a look-up: that of the exact address before that of every address.
 #[inline(always)]
 fn find(sockets: &impl Sockets, lookup: &Lookup) -> Option<ListenerValue> {
-    let mut key = ListenerKey {
-        addr: [0; 16],
-        port: lookup.port,
-        protocol: lookup.protocol,
-        family: lookup.family,
-    };
-    let every = sockets.listener(&key)?;
+    let key = |addr| ListenerKey::words(addr, lookup.port, lookup.protocol, lookup.family);
+    let every = sockets.listener(&key([0; 4]))?;
     if every.exact != 0 {
-        key.addr = lookup.local;
-        if let Some(exact) = sockets.listener(&key) {
+        if let Some(exact) = sockets.listener(&key(lookup.local)) {
             return Some(exact);
         }
     }

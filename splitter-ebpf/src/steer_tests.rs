@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::vec::Vec;
 
-use splitter_common::{Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, Role};
+use splitter_common::{PrefixKind, PrefixTable, Role};
 
 use super::*;
 use crate::testing::Addresses;
@@ -18,25 +18,18 @@ const CLIENT: [u8; 4] = [198, 51, 100, 7];
 #[derive(Default)]
 struct Bench {
     addresses: Addresses,
-    listeners: HashMap<ListenerKey, ListenerValue>,
+    listeners: HashMap<[u32; 5], ListenerValue>,
     sockets: HashSet<u32>,
     refuses: bool,
     chosen: RefCell<Vec<u32>>,
 }
 
-fn key(addr: [u8; 4], port: u16) -> ListenerKey {
-    ListenerKey {
-        addr: local(addr),
-        port,
-        protocol: 6,
-        family: 4,
-    }
+fn key(addr: [u8; 4], port: u16) -> [u32; 5] {
+    ListenerKey::words(local(addr), port, 6, 4)
 }
 
-fn local(addr: [u8; 4]) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..4].copy_from_slice(&addr);
-    bytes
+fn local(addr: [u8; 4]) -> [u32; 4] {
+    [u32::from_ne_bytes(addr), 0, 0, 0]
 }
 
 impl Bench {
@@ -72,7 +65,7 @@ impl Bench {
             port,
             ifindex,
         };
-        steer(self, &lookup)
+        steer(self, &lookup).reason
     }
 
     fn chosen(&self) -> Vec<u32> {
@@ -81,20 +74,17 @@ impl Bench {
 }
 
 impl PrefixTable for Bench {
-    fn buffer(&self) -> u8 {
-        0
-    }
-    fn index4(&self, top: u16) -> PrefixIndex {
+    fn index4(&self, top: u16) -> u64 {
         self.addresses.index4(top)
     }
-    fn index6(&self, top: u16) -> PrefixIndex {
+    fn index6(&self, top: u16) -> u64 {
         self.addresses.index6(top)
     }
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
-        self.addresses.find4(key)
+    fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        self.addresses.find4(len, addr)
     }
-    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
-        self.addresses.find6(key)
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32> {
+        self.addresses.find6(len, high, low)
     }
 }
 
@@ -108,7 +98,7 @@ impl Tables for Bench {
 }
 
 impl Sockets for Bench {
-    fn listener(&self, key: &ListenerKey) -> Option<ListenerValue> {
+    fn listener(&self, key: &[u32; 5]) -> Option<ListenerValue> {
         self.listeners.get(key).copied()
     }
     fn pool(&self, class: Class) -> Pool {
@@ -124,7 +114,6 @@ impl Sockets for Bench {
         self.chosen.borrow_mut().push(index);
         Assigned::Done
     }
-    fn count_lookup(&self, _class: Class) {}
 }
 
 #[test]
@@ -155,13 +144,13 @@ fn other_ports_and_protocols_are_untouched() {
         port: 80,
         ifindex: NIC,
     };
-    assert_eq!(steer(&bench, &lookup), SteerReason::NotOurs);
+    assert_eq!(steer(&bench, &lookup).reason, SteerReason::NotOurs);
     let six = Lookup {
         family: 6,
         protocol: 6,
         ..lookup
     };
-    assert_eq!(steer(&bench, &six), SteerReason::NotOurs);
+    assert_eq!(steer(&bench, &six).reason, SteerReason::NotOurs);
     assert!(bench.chosen().is_empty());
 }
 

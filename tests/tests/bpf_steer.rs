@@ -149,7 +149,7 @@ fn everything_else_is_untouched() {
     let untouched = LookupRun {
         verdict: 1,
         cookie: 0,
-        nanoseconds: 0,
+        nanoseconds: 0.0,
     };
     let nic = By::Nic;
     let mut asked = 0;
@@ -157,7 +157,7 @@ fn everything_else_is_untouched() {
         for peer in ["198.51.100.7", "10.244.0.7", "203.0.113.1"] {
             let run = ask(&mut loaded, TCP, peer, &format!("203.0.113.1:{port}"), nic);
             let run = LookupRun {
-                nanoseconds: 0,
+                nanoseconds: 0.0,
                 ..run
             };
             assert_eq!(run, untouched, "{peer} to {port}");
@@ -302,7 +302,7 @@ fn some_ranges() -> impl Strategy<Value = Ranges> {
 fn moved(
     before: &splitter::dataplane::Counts,
     after: &splitter::dataplane::Counts,
-    of: impl Fn(splitter_common::ClassCount) -> u64,
+    of: impl Fn(splitter::dataplane::ClassCount) -> u64,
 ) -> Vec<Class> {
     let differs = |class: &Class| of(after.class(*class)) != of(before.class(*class));
     Class::ALL.into_iter().filter(differs).collect()

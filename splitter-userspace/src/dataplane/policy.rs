@@ -41,7 +41,13 @@ impl Default for Policy {
 impl Policy {
     /// As the kernel programs read it.
     pub fn settings(&self) -> Settings {
+        let limits = [self.source_syn, self.source_packets];
+        let mut limits = limits
+            .iter()
+            .chain(&self.class_syn)
+            .chain(&self.class_packets);
         Settings {
+            limited: u32::from(limits.any(|limit| limit.rate != 0)),
             native_routing: u32::from(self.native_routing),
             spoof: self.spoof.map(|action| action as u32),
             pool: self.pool.map(Pool::code),
@@ -62,6 +68,13 @@ mod tests {
         let settings = Policy::default().settings();
         assert_eq!(settings.spoof, [2, 2, 2, 2, 1]);
         assert_eq!(settings.pool, [0, 0, 1, 1, 1]);
-        assert_eq!(settings.native_routing, 0);
+        assert_eq!((settings.native_routing, settings.limited), (0, 0));
+    }
+
+    #[test]
+    fn one_limit_is_enough_to_be_limited() {
+        let mut policy = Policy::default();
+        policy.class_packets[4] = Limit { rate: 1, burst: 1 };
+        assert_eq!(policy.settings().limited, 1);
     }
 }

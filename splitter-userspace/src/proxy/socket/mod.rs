@@ -229,12 +229,16 @@ impl Socket {
         }
         let slices = slices.get(..used).unwrap_or_default();
         loop {
-            let sent = rustix::net::sendmsg(
-                &self.stream,
-                slices,
-                &mut rustix::net::SendAncillaryBuffer::default(),
-                self.flags(),
-            );
+            let sent = match slices {
+                // Most sends have one slice, for which this call is cheaper.
+                [slice] => rustix::net::send(&self.stream, slice, self.flags()),
+                slices => rustix::net::sendmsg(
+                    &self.stream,
+                    slices,
+                    &mut rustix::net::SendAncillaryBuffer::default(),
+                    self.flags(),
+                ),
+            };
             if sent != Err(rustix::io::Errno::INTR) {
                 if sent.is_ok() {
                     self.progress();
@@ -406,6 +410,15 @@ impl Socket {
         if self.lazy.get() && self.is_unregistered() {
             self.set_lazy(false);
         }
+    }
+
+    /// Whether nothing has come since the last read, as far as the reactor knows.
+    pub fn is_quiet(&self) -> bool {
+        let Some(fd) = self.registration.get() else {
+            return false;
+        };
+        let mut nobody = Context::from_waker(Waker::noop());
+        !self.readable.get() && fd.poll_read_ready(&mut nobody).is_pending()
     }
 
     /// Whether the last read leaves it open that the kernel has more.
