@@ -56,6 +56,7 @@ type Script = dyn Fn(&mut Conversation<'_>) + Send + Sync;
 pub struct Conversation<'a> {
     reader: BufReader<TcpStream>,
     seen: &'a Mutex<Vec<Seen>>,
+    at_end: Option<Box<dyn FnOnce()>>,
 }
 
 impl Conversation<'_> {
@@ -98,6 +99,20 @@ impl Conversation<'_> {
     pub fn end_with_reset(&mut self) {
         let socket = socket2::SockRef::from(self.reader.get_ref());
         socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+    }
+
+    /// Calls `f` once the connection is closed.
+    pub fn at_end(&mut self, f: impl FnOnce() + 'static) {
+        self.at_end = Some(Box::new(f));
+    }
+
+    /// Lets time pass: the pace of a slow backend, not a wait for anything.
+    pub fn pause(&mut self, time: std::time::Duration) {
+        let stream = self.reader.get_ref();
+        stream.set_read_timeout(Some(time)).unwrap();
+        // Nothing comes, so this ends with the time.
+        let _ = self.reader.fill_buf();
+        self.reader.get_ref().set_read_timeout(None).unwrap();
     }
 
     /// Waits until the peer has closed the connection, whatever it sends till then.
@@ -169,6 +184,14 @@ impl Backend {
         Self::on(listener, Arc::new(script))
     }
 
+    /// The same on a port of the test's choice.
+    pub fn listening(
+        listener: TcpListener,
+        script: impl Fn(&mut Conversation<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        Self::on(listener, Arc::new(script))
+    }
+
     fn on(listener: TcpListener, script: Arc<Script>) -> Self {
         let addr = listener.local_addr().unwrap();
         let seen = Arc::<Mutex<Vec<Seen>>>::default();
@@ -186,10 +209,17 @@ impl Backend {
                     stream.set_nodelay(true).unwrap();
                     let (seen, script) = (seen.clone(), script.clone());
                     std::thread::spawn(move || {
-                        script(&mut Conversation {
+                        let mut conversation = Conversation {
                             reader: BufReader::new(stream),
                             seen: &seen,
-                        });
+                            at_end: None,
+                        };
+                        script(&mut conversation);
+                        let Conversation { reader, at_end, .. } = conversation;
+                        drop(reader);
+                        if let Some(at_end) = at_end {
+                            at_end();
+                        }
                     });
                 }
             })

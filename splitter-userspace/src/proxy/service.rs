@@ -82,6 +82,9 @@ fn prepare(
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
     headers::strip_underscored(&mut parts.headers);
+    if parts.version == Version::HTTP_2 {
+        headers::join_cookie(&mut parts.headers);
+    }
     let backend = worker.choose(host_text, parts, journal)?;
 
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
