@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How connections reach the pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,73 @@ impl Default for ClassSettings {
     }
 }
 
+/// How long things may take. Each is documented with its flag's default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// To connect to an Endpoint, default 5 s.
+    pub connect: Duration,
+    /// Between two reads from a backend, default 60 s.
+    pub read: Duration,
+    /// Between two writes to a backend or a client that both make progress, default 60 s.
+    pub send: Duration,
+    /// For a client to send a whole request head, default 60 s.
+    pub header: Duration,
+    /// For which an idle client connection is kept, default 75 s.
+    pub keep_alive: Duration,
+    /// For which an idle connection to an Endpoint is kept, default 60 s.
+    pub upstream_idle: Duration,
+    /// For which an upgraded connection (WebSocket) is kept without a byte either way, default 1 h.
+    pub tunnel: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            connect: Duration::from_secs(5),
+            read: Duration::from_secs(60),
+            send: Duration::from_secs(60),
+            header: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(75),
+            upstream_idle: Duration::from_secs(60),
+            tunnel: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// How much there may be of things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Client connections of one worker, default 16,384; further ones are closed at once.
+    pub max_connections: usize,
+    /// Bytes of a request's or response's head, default 64 KiB; 8 KiB to 1 MiB, as hyper needs at
+    /// least 8 KiB.
+    pub max_head_bytes: usize,
+    /// Header lines of a request or response, default 100.
+    pub max_headers: usize,
+    /// Idle connections to one Endpoint that one worker keeps, default 320.
+    pub upstream_idle_per_endpoint: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            max_connections: 16_384,
+            max_head_bytes: 64 * 1024,
+            max_headers: 100,
+            upstream_idle_per_endpoint: 320,
+        }
+    }
+}
+
+/// Who this instance is, for ingress-nginx's constant metric labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Namespace of the pod (`--pod-namespace`); empty outside Kubernetes.
+    pub pod_namespace: String,
+    /// Name of the pod (`--pod-name`); empty outside Kubernetes.
+    pub pod_name: String,
+}
+
 /// Settings of `splitter run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -86,4 +154,23 @@ pub struct Settings {
     pub access_log: AccessLog,
     /// Trust X-Forwarded-* and X-Request-ID of clients (`--use-forwarded-headers`), default false.
     pub use_forwarded_headers: bool,
+    /// How long open requests may go on after the signal to stop, default 30 s.
+    pub drain_timeout: Duration,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// How much there may be of things.
+    pub limits: Limits,
+    /// Who this instance is.
+    pub identity: Identity,
+}
+
+/// Settings that are each valid but do not go together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// The same address twice.
+    #[error("--http {0} is given more than once; give each address once")]
+    DuplicateHttp(SocketAddr),
+    /// One address for two things.
+    #[error("--admin {0} is also an --http address; give them different ports")]
+    AdminIsHttp(SocketAddr),
 }

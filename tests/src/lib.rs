@@ -1,3 +1,39 @@
-//! Fixtures shared by the tests.
+//! Fixtures shared by the tests: a whole splitter in this process, backends that do as they are
+//! told, and clients that speak raw bytes. Ports are chosen by the kernel; nothing sleeps.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a fixture that cannot do its part fails the test"
+)]
 
+pub mod backend;
 pub mod bpf;
+pub mod client;
+pub mod instance;
+pub mod manifests;
+pub mod noise;
+pub mod prometheus;
+pub mod telemetry;
+
+use std::time::{Duration, Instant};
+
+/// How long a condition may take to come true before the test fails. Far more than it needs, as
+/// machines are shared.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until `condition` is true.
+///
+/// # Panics
+/// When it is not within [`PATIENCE`].
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{what}: not within {PATIENCE:?}"
+        );
+        // Not a wait for something to happen: only lets the others run between two looks.
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}

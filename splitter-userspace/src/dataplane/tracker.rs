@@ -32,8 +32,7 @@ mod tests {
     fn live(generation: u64) -> Arc<Live> {
         Arc::new(Live {
             generation,
-            snapshot: Arc::default(),
-            slots: Vec::new(),
+            ..Live::empty()
         })
     }
 

@@ -24,6 +24,9 @@ impl fmt::Display for BackendKey {
 }
 
 /// A Service port: a named group of Endpoints.
+///
+/// Unique in a Snapshot by key and fault: a port that works for one Location and must not be reached
+/// through another (see [`BackendFault::GuardUnsupported`]) is two Backends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Backend {
     /// Which Service port it is.
@@ -42,7 +45,7 @@ impl Backend {
 }
 
 /// Why a reference leads nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackendFault {
     /// No such Service.
@@ -51,6 +54,11 @@ pub enum BackendFault {
     PortNotFound,
     /// A kind of backend that is not supported (a `resource`, an ExternalName Service).
     Unsupported,
+    /// The Ingress asks for an access control that is not supported: answering without it would
+    /// open what is to be closed.
+    GuardUnsupported,
+    /// The Ingress asks for a protocol towards the pods that is not supported, such as HTTPS.
+    ProtocolUnsupported,
 }
 
 /// One address and port of a Backend.

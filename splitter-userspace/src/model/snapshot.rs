@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub hosts: Vec<Host>,
     /// Sorted by key.
     pub locations: Vec<Arc<Location>>,
-    /// Sorted by key.
+    /// Sorted by key, then fault.
     pub backends: Vec<Arc<Backend>>,
 }
 

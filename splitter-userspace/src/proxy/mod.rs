@@ -1,1 +1,29 @@
-//! The HTTP proxy.
+//! The HTTP proxy: pools of workers, each a thread with its own listeners, connections and clock.
+//!
+//! The way of a request: [`conn`] (bytes in, judged by [`guard`], parsed by hyper) → [`service`]
+//! (check, find, decide) → [`forward`] (pick, connect, exchange, retry) → [`body`] (stream back) →
+//! [`journal`] (count, log).
+
+mod body;
+mod client;
+mod clock;
+mod conn;
+mod fault;
+mod flush;
+mod forward;
+mod guard;
+mod headers;
+mod io;
+mod journal;
+mod listen;
+mod pool;
+mod service;
+mod socket;
+mod start;
+mod target;
+mod tunnel;
+mod upstream;
+mod worker;
+
+pub use fault::Fault;
+pub use start::{Proxy, ProxyConfig, StartError};

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::Router;
 use crate::model::{LocationId, Snapshot, Weights};
 
 /// Number of a weight slot, the same in every map and for the Location's whole life.
@@ -19,13 +20,63 @@ pub struct Live {
     pub generation: u64,
     /// The state itself.
     pub snapshot: Arc<Snapshot>,
+    /// Finds this Snapshot's Locations.
+    pub router: Arc<Router>,
     /// The weight slot of each Location, by [`LocationId`].
     pub slots: Vec<SlotId>,
 }
 
 impl Live {
+    /// Puts the parts together. `router` must come from a Snapshot with the [same
+    /// structure](same_structure); `slots` has one entry for each Location.
+    pub fn new(
+        generation: u64,
+        snapshot: Arc<Snapshot>,
+        router: Arc<Router>,
+        slots: Vec<SlotId>,
+    ) -> Self {
+        debug_assert_eq!(slots.len(), snapshot.locations.len());
+        Live {
+            generation,
+            snapshot,
+            router,
+            slots,
+        }
+    }
+
+    /// The start: no host, no Location, generation 0.
+    pub fn empty() -> Self {
+        let snapshot = Snapshot::default();
+        let router = Arc::new(Router::build(&snapshot));
+        Live::new(0, Arc::new(snapshot), router, Vec::new())
+    }
+
+    /// The router for `next`: this one's when the structure did not change, else a new one.
+    pub fn router_for(&self, next: &Snapshot) -> Arc<Router> {
+        if same_structure(&self.snapshot, next) {
+            Arc::clone(&self.router)
+        } else {
+            Arc::new(Router::build(next))
+        }
+    }
+
     /// The weight slot of a Location.
     pub fn slot(&self, id: LocationId) -> Option<SlotId> {
         self.slots.get(id.0 as usize).copied()
     }
 }
+
+/// Whether two Snapshots have the same hosts and Locations under the same ids, so that one
+/// [`Router`] serves both. Splits, rules, weights, owners and endpoints may differ.
+pub fn same_structure(one: &Snapshot, other: &Snapshot) -> bool {
+    one.hosts == other.hosts
+        && one.locations.len() == other.locations.len()
+        && one
+            .locations
+            .iter()
+            .zip(&other.locations)
+            .all(|(one, other)| Arc::ptr_eq(one, other) || one.key == other.key)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,32 @@
 //! Finding a Location, deciding its Variant, picking an Endpoint: pure, without I/O, clock or
 //! random numbers of its own.
+//!
+//! The way of a request: [`normalize`] its host, [`Router::find`] its Location, [`decide`] the
+//! Variant with the weights of the Location's slot and a draw from the worker's [`Blocks`],
+//! [`resolve`] the Backend, and let the worker's [`Picker`] choose an Endpoint.
 
 mod decide;
+mod draw;
+pub mod explain;
+#[cfg(test)]
+mod fixtures;
+mod health;
+mod host;
 mod live;
+mod path;
+mod pick;
+mod reading;
+mod resolve;
+mod router;
+mod seen;
+mod text;
 
-pub use decide::{Decision, Draw, Reason};
-pub use live::{Live, SlotId, WeightSource};
+pub use decide::{Answer, Decision, Draw, Reason, ask, decide};
+pub use draw::{Blocks, MAX_BLOCKS, SlotDraw};
+pub use health::{FIRST_EJECTION_MS, FORGET_MS, Health, LONGEST_EJECTION_MS, MAX_EJECTED, Tick};
+pub use host::{MAX_HOST, normalize};
+pub use live::{Live, SlotId, WeightSource, same_structure};
+pub use path::{canonical, is_plain};
+pub use pick::{Picker, Rotation, pick};
+pub use resolve::{Chosen, NoEndpoint, resolve};
+pub use router::{Found, Router};

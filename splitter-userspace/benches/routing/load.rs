@@ -1,0 +1,222 @@
+//! Snapshots of any size and requests for them; shared by the bench and the test that counts
+//! allocations.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use splitter::model::{
+    BackendId, CookieTest, HeaderTest, Host, HostPattern, Kind, Location, LocationId, LocationKey,
+    ObjectRef, PathKind, Rule, Snapshot, Split, Test, Variant, Weights,
+};
+use splitter::routing::{
+    Blocks, Decision, Found, Live, Router, SlotId, WeightSource, decide, normalize,
+};
+
+/// How the Locations are spread over hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Five on each host.
+    ManyHosts,
+    /// All on one host.
+    OneHost,
+}
+
+/// A published state with requests for it.
+pub struct Load {
+    /// The state.
+    pub live: Live,
+    weights: Table,
+    requests: Vec<Request>,
+    headers: HeaderMap,
+}
+
+struct Request {
+    host: Box<str>,
+    path: Box<str>,
+}
+
+struct Table(Vec<Weights>);
+
+impl WeightSource for Table {
+    fn weights(&self, slot: SlotId) -> Weights {
+        self.0.get(slot.0 as usize).copied().unwrap_or_default()
+    }
+}
+
+const PATHS: [(&str, PathKind); 5] = [
+    ("/", PathKind::Prefix),
+    ("/api", PathKind::Prefix),
+    ("/api/v1/orders", PathKind::Prefix),
+    ("/assets", PathKind::Prefix),
+    ("/healthz", PathKind::Exact),
+];
+
+/// What is asked for below a Prefix path.
+const REST: &str = "4711/items.json";
+
+impl Load {
+    /// `locations` Locations, every second one with a canary that has header, cookie and weight;
+    /// and `requests` requests, each for a Location chosen evenly at random.
+    pub fn new(shape: Shape, locations: usize, requests: usize) -> Self {
+        let keys: BTreeSet<LocationKey> = (0..locations).map(|index| key(shape, index)).collect();
+        let snapshot = snapshot(&keys);
+        let router = Arc::new(Router::build(&snapshot));
+        let slots = (0..keys.len() as u32).map(SlotId).collect();
+        let weights = snapshot
+            .locations
+            .iter()
+            .map(|location| location.split.weights());
+        let mut rng = fastrand::Rng::with_seed(7);
+        Load {
+            weights: Table(weights.collect()),
+            requests: (0..requests)
+                .map(|_| request(&key(shape, rng.usize(..locations))))
+                .collect(),
+            headers: headers(),
+            live: Live::new(1, Arc::new(snapshot), router, slots),
+        }
+    }
+
+    /// How many requests there are.
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// A worker's state for this load, with all the memory it will need.
+    pub fn blocks(&self) -> Blocks {
+        let mut blocks = Blocks::new(fastrand::Rng::with_seed(1));
+        blocks.reserve(self.live.slots.len());
+        blocks
+    }
+
+    /// Finds and decides one request: what the proxy does before it looks for an Endpoint.
+    pub fn answer(&self, index: usize, blocks: &mut Blocks) -> Option<(LocationId, Decision)> {
+        let request = self.requests.get(index)?;
+        let host = normalize(&request.host)?;
+        let Found::Location(id) = self.live.router.find(&host, &request.path) else {
+            return None;
+        };
+        let split = &self.live.snapshot.location(id)?.split;
+        let slot = self.live.slot(id)?;
+        let weights = self.weights.weights(slot);
+        let mut draw = blocks.slot(slot, &weights);
+        Some((id, decide(split, &self.headers, &weights, &mut draw)))
+    }
+}
+
+fn key(shape: Shape, index: usize) -> LocationKey {
+    let (path, kind) = PATHS[index % PATHS.len()];
+    let group = index / PATHS.len();
+    match shape {
+        Shape::ManyHosts => LocationKey {
+            host: HostPattern::Exact(format!("shop-{group:05}.apps.example.com").into()),
+            path: path.into(),
+            kind,
+        },
+        Shape::OneHost => LocationKey {
+            host: HostPattern::Exact("apps.example.com".into()),
+            path: format!("/shop-{group:05}{path}").into(),
+            kind,
+        },
+    }
+}
+
+fn request(key: &LocationKey) -> Request {
+    let HostPattern::Exact(host) = &key.host else {
+        unreachable!("all hosts are exact")
+    };
+    let path = match key.kind {
+        PathKind::Exact => key.path.to_string(),
+        PathKind::Prefix => format!("{}/{REST}", key.path.trim_end_matches('/')),
+    };
+    Request {
+        host: host.as_ref().into(),
+        path: path.into(),
+    }
+}
+
+fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
+    let mut hosts: Vec<Host> = Vec::new();
+    for (index, key) in keys.iter().enumerate() {
+        let id = LocationId(index as u32);
+        match hosts.last_mut() {
+            Some(host) if host.pattern == key.host => host.locations.push(id),
+            _ => hosts.push(Host {
+                pattern: key.host.clone(),
+                locations: vec![id],
+            }),
+        }
+    }
+    let location = |(index, key): (usize, &LocationKey)| {
+        Arc::new(Location {
+            key: key.clone(),
+            ingress: ingress(),
+            split: if index % 2 == 0 { canary() } else { plain() },
+        })
+    };
+    Snapshot {
+        hosts,
+        locations: keys.iter().enumerate().map(location).collect(),
+        backends: vec![],
+    }
+}
+
+fn ingress() -> ObjectRef {
+    ObjectRef::new(Kind::Ingress, "shop", "main")
+}
+
+fn variant(index: u32, weight: u32) -> Variant {
+    let name = if index == 0 { "stable" } else { "app-canary" };
+    Variant {
+        name: name.into(),
+        ingress: ingress(),
+        backend: BackendId(index),
+        weight,
+    }
+}
+
+fn plain() -> Split {
+    Split {
+        variants: vec![variant(0, 100)],
+        rules: vec![],
+    }
+}
+
+fn canary() -> Split {
+    let name = HeaderName::from_static("x-canary");
+    let header = Test::Header {
+        name,
+        test: HeaderTest::AlwaysNever,
+    };
+    let cookie = Test::Cookie {
+        name: "canary".into(),
+        test: CookieTest::AlwaysNever,
+    };
+    let rules = [header, cookie].map(|test| Rule { variant: 1, test });
+    Split {
+        variants: vec![variant(0, 95), variant(1, 5)],
+        rules: rules.into(),
+    }
+}
+
+/// What a browser sends; neither the header nor the cookie decides.
+fn headers() -> HeaderMap {
+    [
+        ("accept", "text/html,application/xhtml+xml"),
+        ("accept-encoding", "gzip, deflate, br"),
+        ("accept-language", "en"),
+        ("cookie", "session=0123456789abcdef; theme=dark; consent=1"),
+        ("host", "apps.example.com"),
+        ("user-agent", "Mozilla/5.0 (X11; Linux x86_64)"),
+        ("x-request-id", "00000000000000000000000000000000"),
+    ]
+    .map(|(name, value)| {
+        (
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        )
+    })
+    .into_iter()
+    .collect()
+}

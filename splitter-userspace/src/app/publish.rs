@@ -1,0 +1,98 @@
+//! From a Snapshot to what the workers and the maps hold: plan, difference, apply, publish.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::dataplane::{LiveTracker, SlotAllocator, SlotPlan, SlotTable, apply, diff, plan};
+use crate::model::{Problem, Snapshot};
+use crate::routing::Live;
+use crate::telemetry::ConfigMetrics;
+
+/// Publishes one state after the other.
+pub struct Publisher {
+    table: Arc<SlotTable>,
+    slots: SlotAllocator,
+    applied: SlotPlan,
+    tracker: LiveTracker,
+    live: watch::Sender<Arc<Live>>,
+    problems: watch::Sender<Arc<Vec<Problem>>>,
+    metrics: ConfigMetrics,
+}
+
+impl Publisher {
+    /// Publishes an empty state, so that there is one.
+    pub fn new(
+        table: Arc<SlotTable>,
+        metrics: ConfigMetrics,
+    ) -> (Self, watch::Receiver<Arc<Live>>) {
+        let (live, receiver) = watch::channel(Arc::new(Live::empty()));
+        let publisher = Publisher {
+            table,
+            slots: SlotAllocator::default(),
+            applied: SlotPlan::default(),
+            tracker: LiveTracker::default(),
+            live,
+            problems: watch::Sender::new(Arc::default()),
+            metrics,
+        };
+        (publisher, receiver)
+    }
+
+    /// What is wrong with the objects of the present state.
+    pub fn problems(&self) -> watch::Receiver<Arc<Vec<Problem>>> {
+        self.problems.subscribe()
+    }
+
+    /// Makes `snapshot` what is served. One that says the same as the present one changes nothing.
+    pub fn publish(&mut self, snapshot: Snapshot, mut problems: Vec<Problem>) {
+        let present = self.live.borrow().clone();
+        if *present.snapshot == snapshot && present.generation > 0 {
+            self.tell(problems);
+            self.metrics.applied(present.generation);
+            return;
+        }
+        let generation = present.generation + 1;
+        let snapshot = Arc::new(snapshot);
+        let clears = self.slots.reclaim(self.tracker.oldest());
+        let mut next = plan(&snapshot, generation, &mut self.slots);
+        problems.append(&mut next.problems);
+        let written = apply(&self.table, &clears, generation)
+            .and_then(|()| apply(&self.table, &diff(&self.applied, &next), generation));
+        if let Err(error) = written {
+            // The weights stay as they were; everything else of the new state is served.
+            tracing::error!(%error, generation, "weights could not be written");
+            self.metrics.failed();
+        } else {
+            self.metrics.applied(generation);
+        }
+        let router = present.router_for(&snapshot);
+        let live = Arc::new(Live::new(generation, snapshot, router, next.slots.clone()));
+        self.tracker.add(&live);
+        self.applied = next;
+        tracing::info!(
+            generation,
+            hosts = live.snapshot.hosts.len(),
+            locations = live.snapshot.locations.len(),
+            backends = live.snapshot.backends.len(),
+            problems = problems.len(),
+            "configuration applied"
+        );
+        self.live.send_replace(live);
+        self.tell(problems);
+    }
+
+    /// Logs what is newly wrong and publishes the list.
+    fn tell(&self, mut problems: Vec<Problem>) {
+        problems.sort();
+        problems.dedup();
+        if **self.problems.borrow() == problems {
+            return;
+        }
+        let before = self.problems.borrow().clone();
+        for problem in problems.iter().filter(|problem| !before.contains(problem)) {
+            tracing::warn!("{problem}");
+        }
+        self.problems.send_replace(Arc::new(problems));
+    }
+}

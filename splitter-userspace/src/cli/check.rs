@@ -1,0 +1,285 @@
+//! `splitter check`: every Problem of a set of manifests.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+
+use super::class_args::ClassArgs;
+use crate::config::ClassSettings;
+use crate::k8s::{MAX_FILE_BYTES, Manifests, translate};
+use crate::model::{Problem, Severity};
+
+/// Arguments of `splitter check`.
+#[derive(Args, Clone, Debug)]
+pub struct CheckArgs {
+    /// Directory of manifests.
+    #[arg(
+        long,
+        env = "SPLITTER_MANIFESTS",
+        value_name = "DIR",
+        required_unless_present = "input"
+    )]
+    pub manifests: Option<PathBuf>,
+
+    /// A directory or file as well, or - for standard input. Counts before --manifests, which may
+    /// come from the environment.
+    #[arg(value_name = "DIR|-")]
+    pub input: Option<PathBuf>,
+
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Which Ingresses are ours.
+    #[command(flatten)]
+    pub class: ClassArgs,
+}
+
+impl CheckArgs {
+    /// Checks what the arguments name and prints to standard output. Gives the exit code.
+    ///
+    /// # Errors
+    /// When the input cannot be read at all, or the output not be written.
+    pub fn run(self) -> anyhow::Result<u8> {
+        let input = match self.input.or(self.manifests) {
+            Some(path) if path == Path::new("-") => Input::Text(read_stdin()?),
+            Some(path) => Input::Directory(path),
+            None => anyhow::bail!("no manifests given; name a directory, or - for standard input"),
+        };
+        let mut out = io::stdout().lock();
+        check(&input, &self.class.into(), self.json, &mut out)
+    }
+}
+
+/// What is checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Every manifest below a directory, or one file.
+    Directory(PathBuf),
+    /// YAML or JSON text, called `stdin` in sources.
+    Text(String),
+}
+
+fn read_stdin() -> anyhow::Result<String> {
+    let mut text = String::new();
+    let read = io::stdin()
+        .take(MAX_FILE_BYTES + 1)
+        .read_to_string(&mut text);
+    let read = read.context("cannot read standard input as UTF-8 text")?;
+    if read as u64 > MAX_FILE_BYTES {
+        anyhow::bail!("standard input has more than {MAX_FILE_BYTES} bytes; split it up");
+    }
+    Ok(text)
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    ingresses: usize,
+    served: usize,
+    locations: usize,
+    errors: usize,
+    warnings: usize,
+    problems: &'a [Problem],
+}
+
+/// Prints every Problem with its object, source, field and effect. The exit code is 1 if one of
+/// them is an error, else 0.
+///
+/// # Errors
+/// When the directory does not exist, or the output cannot be written.
+pub fn check(
+    input: &Input,
+    class: &ClassSettings,
+    json: bool,
+    out: &mut impl Write,
+) -> anyhow::Result<u8> {
+    let (objects, mut problems) = match input {
+        Input::Directory(path) => {
+            std::fs::metadata(path)
+                .with_context(|| format!("cannot read the manifests in {}", path.display()))?;
+            Manifests::new(path).reload()
+        }
+        Input::Text(text) => Manifests::from_text("stdin", text),
+    };
+    let translation = translate(&objects, class);
+    problems.extend(translation.problems);
+    let errors = problems
+        .iter()
+        .filter(|it| it.severity == Severity::Error)
+        .count();
+    let report = Report {
+        ingresses: objects.ingresses.len(),
+        served: translation.served,
+        locations: translation.snapshot.locations.len(),
+        errors,
+        warnings: problems.len() - errors,
+        problems: &problems,
+    };
+    if json {
+        serde_json::to_writer_pretty(&mut *out, &report)?;
+        writeln!(out)?;
+    } else {
+        write_text(&report, out)?;
+    }
+    Ok(u8::from(errors > 0))
+}
+
+fn write_text(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
+    for problem in report.problems {
+        let level = match problem.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        writeln!(out, "{level}[{}] {}", problem.code, problem.object)?;
+        for (label, text) in [
+            ("source", &problem.source),
+            ("field", &problem.field),
+            ("what", &problem.message),
+            ("instead", &problem.effect),
+        ] {
+            if !text.is_empty() {
+                writeln!(out, "  {label:<8} {}", printable(text))?;
+            }
+        }
+    }
+    writeln!(
+        out,
+        "{} errors, {} warnings; {} of {} Ingresses served, {} locations",
+        report.errors, report.warnings, report.served, report.ingresses, report.locations
+    )
+}
+
+/// Control characters, which a manifest may hold, are shown and not sent to the terminal.
+fn printable(text: &str) -> String {
+    let shown = text.chars().map(|it| match it.is_control() {
+        true => it.escape_default().to_string(),
+        false => it.to_string(),
+    });
+    shown.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        check: CheckArgs,
+    }
+
+    fn run(text: &str, json: bool) -> (u8, String) {
+        let mut out = Vec::new();
+        let input = Input::Text(text.to_owned());
+        let code = check(&input, &ClassSettings::default(), json, &mut out).unwrap();
+        (code, String::from_utf8(out).unwrap())
+    }
+
+    const GOOD: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 80}]}\n---\n\
+        apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
+        metadata: {name: s-1, labels: {kubernetes.io/service-name: s}}\n\
+        addressType: IPv4\nports: [{port: 8080}]\nendpoints: [{addresses: [10.0.0.1]}]\n---\n\
+        apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\n\
+        spec: {defaultBackend: {service: {name: s, port: {number: 80}}}}\n";
+
+    #[test]
+    fn without_problems_only_the_sum_is_printed() {
+        let sum = "0 errors, 0 warnings; 1 of 1 Ingresses served, 1 locations\n";
+        assert_eq!(run(GOOD, false), (0, sum.to_owned()));
+    }
+
+    #[test]
+    fn a_warning_is_printed_and_does_not_fail() {
+        let text = GOOD.replace("{name: i}", "{name: i, annotations: {splitter.io/x: \"\"}}");
+        let (code, out) = run(&text, false);
+        assert_eq!(code, 0);
+        let expected = "warning[annotation-unknown] Ingress default/i\n  \
+             source   stdin#3\n  field    metadata.annotations.splitter.io/x\n  \
+             what     there is no annotation x\n  instead  ignored\n\
+             0 errors, 1 warnings; 1 of 1 Ingresses served, 1 locations\n";
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn errors_of_files_and_of_objects_fail() {
+        let (code, out) = run(
+            &format!("{}---\n{{\n", GOOD.replace("number: 80", "number: 81")),
+            false,
+        );
+        assert_eq!(code, 1);
+        assert!(out.contains("error[yaml-invalid] File stdin\n"), "{out}");
+        assert!(
+            out.contains("error[port-not-found] Ingress default/i\n"),
+            "{out}"
+        );
+        assert!(out.ends_with("2 errors, 0 warnings; 1 of 1 Ingresses served, 1 locations\n"));
+    }
+
+    #[test]
+    fn json_says_the_same() {
+        let (code, out) = run(&GOOD.replace("number: 80", "number: 81"), true);
+        assert_eq!(code, 1);
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(report["errors"], 1);
+        assert_eq!(report["served"], 1);
+        let problem = &report["problems"][0];
+        assert_eq!(problem["code"], "port-not-found");
+        assert_eq!(problem["severity"], "error");
+        assert_eq!(problem["object"]["name"], "i");
+        assert_eq!(problem["source"], "stdin#3");
+        assert_eq!(problem["field"], "spec.defaultBackend");
+        assert_eq!(problem["effect"], "the path answers 503");
+    }
+
+    #[test]
+    fn a_directory_and_a_file_are_read_and_nothing_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("all.yaml");
+        std::fs::write(&file, GOOD).unwrap();
+        let check = |path: PathBuf| {
+            let settings = ClassSettings::default();
+            super::check(&Input::Directory(path), &settings, false, &mut Vec::new())
+        };
+        assert_eq!(check(root.path().to_owned()).unwrap(), 0);
+        assert_eq!(check(file).unwrap(), 0);
+        let error = check(root.path().join("none")).unwrap_err().to_string();
+        assert!(error.contains("cannot read the manifests in"), "{error}");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let text = GOOD.replace("{service: {name: s,", r#"{service: {name: "a\e[31m","#);
+        let (code, out) = run(&text, false);
+        assert_eq!(code, 1);
+        assert!(
+            out.contains(r"a\u{1b}[31m") && !out.contains('\u{1b}'),
+            "{out}"
+        );
+    }
+
+    #[test]
+    fn arguments() {
+        let parse = |arguments: &[&str]| {
+            let all = std::iter::once("x").chain(arguments.iter().copied());
+            Command::try_parse_from(all).map(|command| command.check)
+        };
+        let directory = parse(&["--manifests", "d", "--json"]).unwrap();
+        assert_eq!(
+            (directory.manifests, directory.json),
+            (Some(PathBuf::from("d")), true)
+        );
+        assert_eq!(parse(&["-"]).unwrap().input, Some(PathBuf::from("-")));
+        let class = parse(&["d", "--ingress-class", "edge"]).unwrap().class;
+        assert_eq!(class.ingress_class, "edge");
+        assert!(parse(&[]).is_err());
+        assert!(parse(&["d", "--unknown"]).is_err());
+    }
+}

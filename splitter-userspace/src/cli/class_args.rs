@@ -1,0 +1,141 @@
+//! Flags that say which Ingresses are ours, shared by every command that reads objects.
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+
+use crate::config::ClassSettings;
+
+/// Which Ingresses are served and under which prefix their annotations are read.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct ClassArgs {
+    /// Name of the IngressClass to serve, with or without an IngressClass object.
+    #[arg(long, env = "SPLITTER_INGRESS_CLASS", value_name = "NAME",
+          default_value = "nginx", value_parser = class_name)]
+    pub ingress_class: String,
+
+    /// spec.controller of the IngressClasses to serve; repeatable or comma separated.
+    #[arg(long, env = "SPLITTER_CONTROLLER_CLASS", value_name = "CONTROLLER",
+          value_delimiter = ',', value_parser = controller,
+          default_values_t = ClassSettings::default().controllers)]
+    pub controller_class: Vec<String>,
+
+    /// Also serve Ingresses that name no class at all.
+    #[arg(long, env = "SPLITTER_WATCH_INGRESS_WITHOUT_CLASS", value_parser = BoolishValueParser::new())]
+    pub watch_ingress_without_class: bool,
+
+    /// Prefix of the annotations to read; splitter.io/ is always read as well.
+    #[arg(long, env = "SPLITTER_ANNOTATIONS_PREFIX", value_name = "PREFIX",
+          default_value = "nginx.ingress.kubernetes.io", value_parser = prefix)]
+    pub annotations_prefix: String,
+}
+
+impl From<ClassArgs> for ClassSettings {
+    fn from(args: ClassArgs) -> Self {
+        ClassSettings {
+            ingress_class: args.ingress_class,
+            controllers: args.controller_class,
+            without_class: args.watch_ingress_without_class,
+            annotations_prefix: args.annotations_prefix,
+        }
+    }
+}
+
+/// A DNS name in lower case, as Kubernetes wants for the names of objects and for prefixes.
+fn is_dns_name(text: &str) -> bool {
+    let label = |label: &str| {
+        let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        !label.is_empty()
+            && label.bytes().all(inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+fn class_name(text: &str) -> Result<String, String> {
+    if is_dns_name(text) {
+        return Ok(text.to_owned());
+    }
+    Err("allowed is a name in lower case with digits, - and ., such as nginx".to_owned())
+}
+
+fn prefix(text: &str) -> Result<String, String> {
+    let name = text.strip_suffix('/').unwrap_or(text);
+    if is_dns_name(name) {
+        return Ok(name.to_owned());
+    }
+    Err("allowed is a DNS name such as nginx.ingress.kubernetes.io".to_owned())
+}
+
+fn controller(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((domain, path)) if is_dns_name(domain) && !path.is_empty() && text.len() <= 250 => {
+            Ok(text.to_owned())
+        }
+        _ => Err("allowed is a domain and a path such as example.com/ingress".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        class: ClassArgs,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<ClassSettings, String> {
+        let all = std::iter::once("x").chain(arguments.iter().copied());
+        let command = Command::try_parse_from(all).map_err(|error| error.to_string())?;
+        Ok(command.class.into())
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_settings() {
+        assert_eq!(parse(&[]).unwrap(), ClassSettings::default());
+    }
+
+    #[test]
+    fn every_flag_has_its_field() {
+        let settings = parse(&[
+            "--ingress-class",
+            "edge",
+            "--controller-class",
+            "a.example/x,b.example/y/z",
+            "--controller-class=c.example/z",
+            "--watch-ingress-without-class",
+            "--annotations-prefix",
+            "ingress.example.com",
+        ]);
+        let expected = ClassSettings {
+            ingress_class: "edge".to_owned(),
+            controllers: ["a.example/x", "b.example/y/z", "c.example/z"]
+                .map(str::to_owned)
+                .to_vec(),
+            without_class: true,
+            annotations_prefix: "ingress.example.com".to_owned(),
+        };
+        assert_eq!(settings.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_bad_value_is_told_what_is_allowed() {
+        for arguments in [
+            ["--ingress-class", "Nginx"],
+            ["--ingress-class", ""],
+            ["--controller-class", "nginx"],
+            ["--controller-class", "example.com/"],
+            ["--annotations-prefix", "http://x"],
+            ["--annotations-prefix", "a b"],
+        ] {
+            let error = parse(&arguments).unwrap_err();
+            assert!(error.contains("allowed is"), "{arguments:?}: {error}");
+        }
+    }
+}

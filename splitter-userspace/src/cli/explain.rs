@@ -1,0 +1,176 @@
+//! `splitter explain`: who would answer a request, and why.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use serde::Serialize;
+
+use super::class_args::ClassArgs;
+use crate::config::ClassSettings;
+use crate::k8s::{Manifests, translate};
+use crate::model::{ObjectRef, Problem, Snapshot};
+use crate::routing::Router;
+use crate::routing::explain::{Explanation, Outcome, Query, explain};
+
+mod text;
+
+/// Arguments of `splitter explain`.
+#[derive(Args, Clone, Debug)]
+pub struct ExplainArgs {
+    /// Directory of manifests.
+    #[arg(long, env = "SPLITTER_MANIFESTS", value_name = "DIR")]
+    pub manifests: PathBuf,
+
+    /// Host header of the request; may have a port.
+    #[arg(long, value_name = "HOST", default_value = "")]
+    pub host: String,
+
+    /// Path of the request; a query is left out of account.
+    #[arg(long, value_name = "PATH", value_parser = path)]
+    pub path: PathAndQuery,
+
+    /// Method of the request.
+    #[arg(long, value_name = "METHOD", default_value = "GET")]
+    pub method: Method,
+
+    /// Header of the request, 'Name: value'; repeatable.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
+    pub header: Vec<(HeaderName, HeaderValue)>,
+
+    /// Cookie of the request, name=value; repeatable.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = cookie)]
+    pub cookie: Vec<HeaderValue>,
+
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Which Ingresses are ours.
+    #[command(flatten)]
+    pub class: ClassArgs,
+}
+
+impl ExplainArgs {
+    /// Explains the request by the manifests and prints to standard output.
+    ///
+    /// # Errors
+    /// When the directory cannot be read, or the output not be written.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let directory = &self.manifests;
+        std::fs::read_dir(directory)
+            .with_context(|| format!("cannot read the directory {}", directory.display()))?;
+        let (objects, mut problems) = Manifests::new(directory).reload();
+        let translation = translate(&objects, &ClassSettings::from(self.class.clone()));
+        problems.extend(translation.problems);
+        let mut out = io::stdout().lock();
+        Ok(self.print(&translation.snapshot, &problems, &mut out)?)
+    }
+
+    /// Explains the request by a Snapshot and writes the explanation, with the Problems that could
+    /// bear on it, as text or JSON.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub fn print(
+        &self,
+        snapshot: &Snapshot,
+        problems: &[Problem],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let headers = self.headers();
+        let query = Query {
+            method: &self.method,
+            host: &self.host,
+            path: self.path.path(),
+            headers: &headers,
+        };
+        let explanation = explain(snapshot, &Router::build(snapshot), &query);
+        let (problems, others) = related(&explanation, problems);
+        let report = Report {
+            explanation: &explanation,
+            problems,
+            others,
+        };
+        if self.json {
+            serde_json::to_writer_pretty(&mut *out, &report)?;
+            writeln!(out)
+        } else {
+            text::write(&report, out)
+        }
+    }
+
+    /// The headers as the proxy would get them: each `--cookie` is a Cookie line of its own, after
+    /// those given as `--header`.
+    fn headers(&self) -> HeaderMap {
+        let cookies = self
+            .cookie
+            .iter()
+            .map(|cookie| (header::COOKIE, cookie.clone()));
+        self.header.iter().cloned().chain(cookies).collect()
+    }
+}
+
+/// What is printed.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+    /// Problems that could bear on this request.
+    problems: Vec<&'a Problem>,
+    /// How many more there are.
+    #[serde(rename = "other_problems")]
+    others: usize,
+}
+
+/// When a Location answers, the Problems in the namespaces of its Ingresses (a canary that did not
+/// attach is one of those) and of files; when none does, all: any of them may be why. And the number
+/// of the others.
+fn related<'a>(explanation: &Explanation, problems: &'a [Problem]) -> (Vec<&'a Problem>, usize) {
+    let Outcome::Location(answer) = &explanation.outcome else {
+        return (problems.iter().collect(), 0);
+    };
+    let ingresses = answer.variants.iter().map(|variant| &variant.ingress);
+    let involved: Vec<&ObjectRef> = ingresses.chain([&answer.ingress]).collect();
+    let bears = |problem: &&Problem| {
+        let namespace = &problem.object.namespace;
+        namespace.is_empty() || involved.iter().any(|object| object.namespace == *namespace)
+    };
+    let related: Vec<_> = problems.iter().filter(bears).collect();
+    let others = problems.len() - related.len();
+    (related, others)
+}
+
+fn path(text: &str) -> Result<PathAndQuery, String> {
+    let path = text.parse::<PathAndQuery>().ok();
+    path.filter(|path| path.as_str().starts_with('/'))
+        .ok_or_else(|| {
+            "allowed is a path that starts with / and has no spaces, such as /shop/cart".to_owned()
+        })
+}
+
+fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("allowed is 'Name: value', such as 'X-Canary: always'")?;
+    let name = HeaderName::from_bytes(name.trim().as_bytes())
+        .map_err(|_| format!("{:?} cannot be the name of a header", name.trim()))?;
+    let value = HeaderValue::from_str(value.trim())
+        .map_err(|_| format!("{:?} cannot be the value of a header", value.trim()))?;
+    Ok((name, value))
+}
+
+fn cookie(text: &str) -> Result<HeaderValue, String> {
+    let allowed = || "allowed is name=value, such as canary=always".to_owned();
+    let (name, _) = text.split_once('=').ok_or_else(allowed)?;
+    if name.trim().is_empty() {
+        return Err(allowed());
+    }
+    HeaderValue::from_str(text).map_err(|_| allowed())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,326 @@
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+use super::class_args::ClassArgs;
+use super::limit_args::{LimitArgs, TimeoutArgs};
+use super::values;
+use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Steering};
+
+/// The most worker threads of one pool: more is taken for a mistake.
+const MAX_WORKERS: usize = 1_024;
+
+/// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
+/// commas.
+#[derive(Args, Clone, Debug)]
+pub struct RunArgs {
+    /// Directory whose YAML files, at any depth, are the configuration; watched for changes
+    #[arg(long, env = "SPLITTER_MANIFESTS", value_name = "DIR")]
+    pub manifests: PathBuf,
+
+    /// Address for cleartext HTTP; repeatable
+    #[arg(
+        long,
+        env = "SPLITTER_HTTP",
+        value_name = "ADDR",
+        default_value = "0.0.0.0:80",
+        value_delimiter = ',',
+        value_parser = values::listen
+    )]
+    pub http: Vec<SocketAddr>,
+
+    /// Address for health, metrics and dumps
+    #[arg(
+        long,
+        env = "SPLITTER_ADMIN",
+        value_name = "ADDR",
+        default_value = "0.0.0.0:10254",
+        value_parser = values::listen
+    )]
+    pub admin: SocketAddr,
+
+    /// How connections reach the pools
+    #[arg(
+        long,
+        env = "SPLITTER_STEERING",
+        value_enum,
+        default_value_t = SteeringArg::Auto
+    )]
+    pub steering: SteeringArg,
+
+    /// Which Ingresses are ours.
+    #[command(flatten)]
+    pub class: ClassArgs,
+
+    /// Worker threads of a pool [default: the CPUs this process may use]
+    #[arg(long, env = "SPLITTER_WORKERS", value_name = "N", value_parser = values::number(1..=MAX_WORKERS))]
+    pub workers: Option<usize>,
+
+    /// Format of log lines and of the access log
+    #[arg(
+        long,
+        env = "SPLITTER_LOG_FORMAT",
+        value_enum,
+        default_value_t = LogFormatArg::Text
+    )]
+    pub log_format: LogFormatArg,
+
+    /// Where the access log goes: off, stdout, or the path of a file
+    #[arg(
+        long,
+        env = "SPLITTER_ACCESS_LOG",
+        value_name = "off|stdout|PATH",
+        default_value = "stdout",
+        value_parser = values::access_log
+    )]
+    pub access_log: AccessLog,
+
+    /// Trust X-Forwarded-* and X-Request-ID of clients
+    #[arg(
+        long,
+        env = "SPLITTER_USE_FORWARDED_HEADERS",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true"
+    )]
+    pub use_forwarded_headers: bool,
+
+    /// How long open requests may go on after the signal to stop
+    #[arg(
+        long,
+        env = "SPLITTER_DRAIN_TIMEOUT",
+        value_name = "TIME",
+        default_value = "30s",
+        value_parser = values::duration
+    )]
+    pub drain_timeout: Duration,
+
+    /// How long things may take.
+    #[command(flatten)]
+    pub timeouts: TimeoutArgs,
+
+    /// How much there may be of things.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
+    /// Namespace of this pod, a label of ingress-nginx's metrics
+    #[arg(
+        long,
+        env = "SPLITTER_POD_NAMESPACE",
+        value_name = "NAME",
+        default_value = ""
+    )]
+    pub pod_namespace: String,
+
+    /// Name of this pod, a label of ingress-nginx's metrics
+    #[arg(
+        long,
+        env = "SPLITTER_POD_NAME",
+        value_name = "NAME",
+        default_value = ""
+    )]
+    pub pod_name: String,
+}
+
+/// Values of `--steering`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SteeringArg {
+    /// Plain sockets, no privileges
+    None,
+    /// sk_lookup
+    SkLookup,
+    /// XDP on the NIC and sk_lookup
+    Xdp,
+    /// The best that works here
+    Auto,
+}
+
+/// Values of `--log-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormatArg {
+    /// One JSON object a line
+    Json,
+    /// For people; the access log as ingress-nginx writes it, with more at the end
+    Text,
+}
+
+impl TryFrom<RunArgs> for Settings {
+    type Error = SettingsError;
+
+    fn try_from(args: RunArgs) -> Result<Self, SettingsError> {
+        for (index, addr) in args.http.iter().enumerate() {
+            if args.http[..index].contains(addr) {
+                return Err(SettingsError::DuplicateHttp(*addr));
+            }
+            // Port 0 is any free port, another one each time.
+            if *addr == args.admin && addr.port() != 0 {
+                return Err(SettingsError::AdminIsHttp(*addr));
+            }
+        }
+        Ok(Settings {
+            manifests: args.manifests,
+            http: args.http,
+            admin: args.admin,
+            steering: args.steering.into(),
+            class: args.class.into(),
+            workers: args.workers.unwrap_or_else(usable_cpus),
+            log_format: args.log_format.into(),
+            access_log: args.access_log,
+            use_forwarded_headers: args.use_forwarded_headers,
+            drain_timeout: args.drain_timeout,
+            timeouts: args.timeouts.into(),
+            limits: args.limits.into(),
+            identity: Identity {
+                pod_namespace: args.pod_namespace,
+                pod_name: args.pod_name,
+            },
+        })
+    }
+}
+
+impl From<SteeringArg> for Steering {
+    fn from(arg: SteeringArg) -> Self {
+        match arg {
+            SteeringArg::None => Steering::None,
+            SteeringArg::SkLookup => Steering::SkLookup,
+            SteeringArg::Xdp => Steering::Xdp,
+            SteeringArg::Auto => Steering::Auto,
+        }
+    }
+}
+
+impl From<LogFormatArg> for LogFormat {
+    fn from(arg: LogFormatArg) -> Self {
+        match arg {
+            LogFormatArg::Json => LogFormat::Json,
+            LogFormatArg::Text => LogFormat::Text,
+        }
+    }
+}
+
+/// The CPUs this process may use, by affinity and cgroup; at least 1.
+fn usable_cpus() -> usize {
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    cpus.min(MAX_WORKERS)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::config::{ClassSettings, Limits, Timeouts};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: RunArgs,
+    }
+
+    fn settings(args: &[&str]) -> Result<Settings, SettingsError> {
+        let line = ["splitter", "--manifests=m"].iter().chain(args);
+        Line::try_parse_from(line).unwrap().run.try_into()
+    }
+
+    #[test]
+    fn nothing_said_is_every_default() {
+        let all = settings(&[]).unwrap();
+        assert_eq!(all.manifests, PathBuf::from("m"));
+        assert_eq!(all.http, ["0.0.0.0:80".parse().unwrap()]);
+        assert_eq!(all.admin, "0.0.0.0:10254".parse().unwrap());
+        assert_eq!(all.steering, Steering::Auto);
+        assert_eq!(all.class, ClassSettings::default());
+        assert_eq!(all.workers, usable_cpus());
+        assert_eq!(all.log_format, LogFormat::Text);
+        assert_eq!(all.access_log, AccessLog::Stdout);
+        assert!(!all.use_forwarded_headers);
+        assert_eq!(all.drain_timeout, Duration::from_secs(30));
+        assert_eq!(all.timeouts, Timeouts::default());
+        assert_eq!(all.limits, Limits::default());
+        assert_eq!(all.identity, Identity::default());
+    }
+
+    #[test]
+    fn every_flag_sets_its_field() {
+        let all = settings(&[
+            "--http=127.0.0.1:1,127.0.0.1:2",
+            "--http=[::1]:3",
+            "--admin=127.0.0.1:4",
+            "--steering=sk-lookup",
+            "--ingress-class=own",
+            "--controller-class=own.example/a",
+            "--watch-ingress-without-class",
+            "--annotations-prefix=own.example",
+            "--workers=3",
+            "--log-format=json",
+            "--access-log=/a",
+            "--use-forwarded-headers",
+            "--drain-timeout=1s",
+            "--connect-timeout=2s",
+            "--read-timeout=3s",
+            "--send-timeout=4s",
+            "--header-timeout=5s",
+            "--keep-alive-timeout=6s",
+            "--upstream-idle-timeout=7s",
+            "--tunnel-timeout=12s",
+            "--max-connections=8",
+            "--max-head-bytes=9000",
+            "--max-headers=10",
+            "--upstream-idle-per-endpoint=11",
+            "--pod-namespace=ns",
+            "--pod-name=pod",
+        ])
+        .unwrap();
+        let expected = Settings {
+            manifests: "m".into(),
+            http: ["127.0.0.1:1", "127.0.0.1:2", "[::1]:3"]
+                .map(|addr| addr.parse().unwrap())
+                .to_vec(),
+            admin: "127.0.0.1:4".parse().unwrap(),
+            steering: Steering::SkLookup,
+            class: ClassSettings {
+                ingress_class: "own".to_owned(),
+                controllers: vec!["own.example/a".to_owned()],
+                without_class: true,
+                annotations_prefix: "own.example".to_owned(),
+            },
+            workers: 3,
+            log_format: LogFormat::Json,
+            access_log: AccessLog::File("/a".into()),
+            use_forwarded_headers: true,
+            drain_timeout: Duration::from_secs(1),
+            timeouts: Timeouts {
+                connect: Duration::from_secs(2),
+                read: Duration::from_secs(3),
+                send: Duration::from_secs(4),
+                header: Duration::from_secs(5),
+                keep_alive: Duration::from_secs(6),
+                upstream_idle: Duration::from_secs(7),
+                tunnel: Duration::from_secs(12),
+            },
+            limits: Limits {
+                max_connections: 8,
+                max_head_bytes: 9_000,
+                max_headers: 10,
+                upstream_idle_per_endpoint: 11,
+            },
+            identity: Identity {
+                pod_namespace: "ns".to_owned(),
+                pod_name: "pod".to_owned(),
+            },
+        };
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn any_free_port_may_be_asked_for_everywhere() {
+        let all = settings(&["--http=127.0.0.1:0", "--admin=127.0.0.1:0"]);
+        assert!(all.is_ok(), "{all:?}");
+    }
+}

@@ -1,0 +1,135 @@
+//! The Kubernetes objects that routing is made of, as plain data.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use k8s_openapi::Metadata;
+use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::model::{Kind, ObjectRef, Problem, Severity};
+
+/// An object with the place it was read from. Cheap to clone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sourced<T> {
+    /// The object. Its namespace is set if its kind has one.
+    pub object: Arc<T>,
+    /// For example `shop/ingress.yaml#2`, the second document of that file; empty when it came
+    /// from the API server.
+    pub source: Arc<str>,
+}
+
+/// One object of a kind that routing reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Object {
+    /// `networking.k8s.io/v1` Ingress.
+    Ingress(Sourced<Ingress>),
+    /// `networking.k8s.io/v1` IngressClass.
+    IngressClass(Sourced<IngressClass>),
+    /// `v1` Service.
+    Service(Sourced<Service>),
+    /// `discovery.k8s.io/v1` EndpointSlice.
+    EndpointSlice(Sourced<EndpointSlice>),
+    /// `v1` Secret.
+    Secret(Sourced<Secret>),
+}
+
+impl Object {
+    /// Names the object.
+    pub fn object_ref(&self) -> ObjectRef {
+        match self {
+            Object::Ingress(it) => it.object_ref(Kind::Ingress),
+            Object::IngressClass(it) => it.object_ref(Kind::IngressClass),
+            Object::Service(it) => it.object_ref(Kind::Service),
+            Object::EndpointSlice(it) => it.object_ref(Kind::EndpointSlice),
+            Object::Secret(it) => it.object_ref(Kind::Secret),
+        }
+    }
+
+    /// Where it was read from.
+    pub fn source(&self) -> &Arc<str> {
+        match self {
+            Object::Ingress(it) => &it.source,
+            Object::IngressClass(it) => &it.source,
+            Object::Service(it) => &it.source,
+            Object::EndpointSlice(it) => &it.source,
+            Object::Secret(it) => &it.source,
+        }
+    }
+}
+
+impl<T: Metadata<Ty = ObjectMeta>> Sourced<T> {
+    /// Names the object, which is of `kind`.
+    pub(super) fn object_ref(&self, kind: Kind) -> ObjectRef {
+        ObjectRef::new(kind, self.namespace(), self.name())
+    }
+
+    /// Its namespace; empty for cluster-scoped objects.
+    pub(super) fn namespace(&self) -> &str {
+        self.object.metadata().namespace.as_deref().unwrap_or("")
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        self.object.metadata().name.as_deref().unwrap_or("")
+    }
+}
+
+/// All objects that one Snapshot is made of, in any order, each (kind, namespace, name) once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Objects {
+    /// Ingresses of every class.
+    pub ingresses: Vec<Sourced<Ingress>>,
+    /// IngressClasses of every controller.
+    pub classes: Vec<Sourced<IngressClass>>,
+    /// Services.
+    pub services: Vec<Sourced<Service>>,
+    /// EndpointSlices.
+    pub slices: Vec<Sourced<EndpointSlice>>,
+    /// Secrets.
+    pub secrets: Vec<Sourced<Secret>>,
+}
+
+impl Objects {
+    /// Collects objects in the order of precedence: of two with the same kind, namespace and name
+    /// the first one stays and the other becomes a Problem.
+    pub fn collect(objects: impl IntoIterator<Item = Object>) -> (Objects, Vec<Problem>) {
+        let mut all = Objects::default();
+        let mut problems = Vec::new();
+        let mut seen = HashSet::new();
+        for object in objects {
+            let name = object.object_ref();
+            if seen.contains(&name) {
+                problems.push(duplicate(name, object.source()));
+                continue;
+            }
+            seen.insert(name);
+            all.push(object);
+        }
+        (all, problems)
+    }
+
+    fn push(&mut self, object: Object) {
+        match object {
+            Object::Ingress(it) => self.ingresses.push(it),
+            Object::IngressClass(it) => self.classes.push(it),
+            Object::Service(it) => self.services.push(it),
+            Object::EndpointSlice(it) => self.slices.push(it),
+            Object::Secret(it) => self.secrets.push(it),
+        }
+    }
+}
+
+fn duplicate(object: ObjectRef, source: &str) -> Problem {
+    Problem {
+        severity: Severity::Error,
+        message: format!("{object} is defined a second time"),
+        object,
+        source: source.to_owned(),
+        field: "metadata.name".to_owned(),
+        code: "object-duplicate",
+        effect: "this one is left out, the first one by file path stays".to_owned(),
+    }
+}

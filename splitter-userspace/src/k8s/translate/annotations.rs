@@ -1,0 +1,87 @@
+//! The annotations of an Ingress that are meant for us.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::report::{Problems, Subject};
+
+/// The prefix that is always read, and wins.
+const OWN_PREFIX: &str = "splitter.io";
+
+/// Our annotations by their name without the prefix.
+#[derive(Default)]
+pub(super) struct Annotations<'a>(BTreeMap<&'a str, Annotation<'a>>);
+
+/// One annotation.
+#[derive(Clone, Copy)]
+pub(super) struct Annotation<'a> {
+    /// With the prefix.
+    pub key: &'a str,
+    /// As written.
+    pub value: &'a str,
+}
+
+impl Annotation<'_> {
+    /// The field name for Problems.
+    pub(super) fn field(&self) -> String {
+        format!("metadata.annotations.{}", self.key)
+    }
+}
+
+impl<'a> Annotations<'a> {
+    pub(super) fn read(
+        metadata: &'a ObjectMeta,
+        prefix: &str,
+        subject: &Subject<'_>,
+        problems: &mut Problems,
+    ) -> Self {
+        let mut found = Annotations::default();
+        let Some(all) = &metadata.annotations else {
+            return found;
+        };
+        found.add(all, prefix);
+        if prefix == OWN_PREFIX {
+            return found;
+        }
+        let mut own = Annotations::default();
+        own.add(all, OWN_PREFIX);
+        for (name, annotation) in own.0 {
+            let Some(other) = found.0.insert(name, annotation) else {
+                continue;
+            };
+            if other.value != annotation.value {
+                problems.warn(
+                    subject,
+                    other.field(),
+                    "annotation-contradiction",
+                    format!(
+                        "{:?} here, but {:?} in {}",
+                        other.value, annotation.value, annotation.key
+                    ),
+                    format!("{} counts", annotation.key),
+                );
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, all: &'a BTreeMap<String, String>, prefix: &str) {
+        // Keys are sorted, so those of one prefix stand together.
+        let start = format!("{prefix}/");
+        for (key, value) in all.range(start.clone()..) {
+            let Some(name) = key.strip_prefix(start.as_str()) else {
+                break;
+            };
+            self.0.insert(name, Annotation { key, value });
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Annotation<'a>> {
+        self.0.get(name).copied()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a str, Annotation<'a>)> + '_ {
+        self.0.iter().map(|(name, annotation)| (*name, *annotation))
+    }
+}

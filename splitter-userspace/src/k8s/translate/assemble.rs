@@ -1,0 +1,78 @@
+//! Drafts to the Snapshot, in its stable order.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::backends::{Backends, Target};
+use super::mains::{Draft, Drafts};
+use super::report::Problems;
+use super::split::split;
+use crate::model::{BackendId, Host, HostPattern, Location, LocationId, Snapshot};
+
+/// Makes the Snapshot of all Locations, their hosts and the Backends they use.
+pub(super) fn snapshot(
+    drafts: Drafts<'_>,
+    backends: &Backends<'_>,
+    problems: &mut Problems,
+) -> Snapshot {
+    let Drafts {
+        mut list, hosts, ..
+    } = drafts;
+    list.sort_by(|a, b| a.key.cmp(&b.key));
+    for draft in list.iter_mut().filter(|it| it.stable.closed.is_some()) {
+        // What must not be answered must not be answered by a canary either.
+        draft.canaries.clear();
+    }
+    let ids = BackendIds::of(&list);
+    let mut hosts: BTreeMap<HostPattern, Vec<LocationId>> =
+        hosts.into_iter().map(|host| (host, Vec::new())).collect();
+    let mut locations = Vec::with_capacity(list.len());
+    for (id, draft) in (0..).map(LocationId).zip(list) {
+        hosts.entry(draft.key.host.clone()).or_default().push(id);
+        locations.push(Arc::new(Location {
+            split: split(&draft, &ids, problems),
+            ingress: draft.owner,
+            key: draft.key,
+        }));
+    }
+    let hosts = hosts
+        .into_iter()
+        .map(|(pattern, locations)| Host { pattern, locations });
+    let backends = ids.sorted.iter().map(|it| Arc::new(backends.backend(it)));
+    Snapshot {
+        hosts: hosts.collect(),
+        locations,
+        backends: backends.collect(),
+    }
+}
+
+/// The numbers of the Backends that are used.
+pub(super) struct BackendIds {
+    sorted: Vec<Target>,
+    by_target: HashMap<Target, BackendId>,
+}
+
+impl BackendIds {
+    fn of(drafts: &[Draft<'_>]) -> Self {
+        let stables = drafts.iter().map(|it| &it.stable);
+        let canaries = drafts
+            .iter()
+            .flat_map(|it| &it.canaries)
+            .map(|it| &it.target);
+        let used: BTreeSet<&Target> = stables.chain(canaries).collect();
+        let sorted: Vec<Target> = used.into_iter().cloned().collect();
+        let numbered = sorted.iter().cloned().zip((0..).map(BackendId));
+        BackendIds {
+            by_target: numbered.collect(),
+            sorted,
+        }
+    }
+
+    /// The number of a target of one of the drafts.
+    pub(super) fn get(&self, target: &Target) -> BackendId {
+        self.by_target
+            .get(target)
+            .copied()
+            .unwrap_or(BackendId(u32::MAX))
+    }
+}

@@ -1,0 +1,130 @@
+//! Objects to a Snapshot: pure, without I/O, clock or chance.
+//!
+//! In steps, each in its own file: which Ingresses are ours (`class`), in which order (`age`);
+//! main Ingresses to Locations (`mains`, on `rules`, `host`, `path`, `policy`), their Services to
+//! Backends (`backends`, `slices`); canaries (`canary…`, `pattern`) onto the Locations (`attach`,
+//! `weights`, `split`); all of it sorted into the Snapshot (`assemble`). A fault in one object is a Problem
+//! and touches nothing else.
+
+mod age;
+mod annotations;
+mod assemble;
+mod attach;
+mod backends;
+mod canary;
+mod canary_header;
+mod canary_weight;
+mod catalogue;
+mod class;
+mod golang;
+mod host;
+mod mains;
+mod path;
+mod pattern;
+mod policy;
+mod report;
+mod rules;
+mod slices;
+mod split;
+mod tls;
+mod weights;
+
+use k8s_openapi::api::networking::v1::IngressSpec;
+
+use super::objects::{Objects, Sourced};
+use crate::config::ClassSettings;
+use crate::model::{Kind, Problem, Snapshot};
+use annotations::Annotations;
+use backends::Backends;
+use class::Classes;
+use k8s_openapi::api::networking::v1::Ingress;
+use pattern::Patterns;
+use report::{Problems, Subject};
+use tls::Secrets;
+
+/// What the objects come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Translation {
+    /// The routing state.
+    pub snapshot: Snapshot,
+    /// What is wrong with the objects, sorted by object and field.
+    pub problems: Vec<Problem>,
+    /// How many Ingresses are ours; those of other classes are passed over without a word.
+    pub served: usize,
+}
+
+/// One Ingress of ours, with what everything needs of it.
+struct View<'a> {
+    ingress: &'a Ingress,
+    subject: Subject<'a>,
+    annotations: Annotations<'a>,
+}
+
+impl<'a> View<'a> {
+    fn spec(&self) -> Option<&'a IngressSpec> {
+        self.ingress.spec.as_ref()
+    }
+}
+
+/// Turns the objects into the routing state. The same objects in any order give the same result.
+pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
+    let mut problems = Problems::default();
+    let views = ours(objects, settings, &mut problems);
+    let mut patterns = Patterns::default();
+    let mut mains = Vec::new();
+    let mut canaries = Vec::new();
+    for view in &views {
+        match canary::read(view, &mut patterns, &mut problems) {
+            Some(canary) => canaries.push((view, canary)),
+            None => mains.push(view),
+        }
+    }
+    let secrets = Secrets::index(objects);
+    for view in &mains {
+        secrets.check(view, &mut problems);
+    }
+    let mut backends = Backends::index(objects);
+    let mut drafts = mains::locations(&mains, &mut backends, &mut problems);
+    attach::attach(&canaries, &mut drafts, &mut backends, &mut problems);
+    let snapshot = assemble::snapshot(drafts, &backends, &mut problems);
+    Translation {
+        snapshot,
+        problems: problems.into_sorted(),
+        served: views.len(),
+    }
+}
+
+/// The Ingresses of our classes in the order of precedence.
+fn ours<'a>(
+    objects: &'a Objects,
+    settings: &'a ClassSettings,
+    problems: &mut Problems,
+) -> Vec<View<'a>> {
+    let classes = Classes::read(objects, settings, problems);
+    let prefix = settings.annotations_prefix.trim_end_matches('/');
+    let mut views = Vec::new();
+    for sourced in age::by_age(&objects.ingresses) {
+        let subject = subject(sourced);
+        let ingress = &*sourced.object;
+        if classes.serves(ingress, &subject, problems) {
+            let metadata = &ingress.metadata;
+            let annotations = Annotations::read(metadata, prefix, &subject, problems);
+            views.push(View {
+                ingress,
+                subject,
+                annotations,
+            });
+        }
+    }
+    views
+}
+
+fn subject(ingress: &Sourced<Ingress>) -> Subject<'_> {
+    Subject {
+        object: ingress.object_ref(Kind::Ingress),
+        source: &ingress.source,
+    }
+}
+
+#[cfg(test)]
+mod tests;

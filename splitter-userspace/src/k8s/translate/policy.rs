@@ -1,0 +1,185 @@
+//! Annotations that are not supported: harmless ones are ignored, guards close the Ingress.
+
+use super::View;
+use super::annotations::Annotation;
+use super::catalogue;
+use super::golang::parse_bool;
+use super::report::Problems;
+use crate::model::BackendFault;
+
+/// Reports the annotations of a main Ingress that have no effect here. Gives the fault that all
+/// its Locations answer with, if serving them regardless would be wrong.
+pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> Option<BackendFault> {
+    let mut fault: Option<BackendFault> = None;
+    for (name, annotation) in view.annotations.iter() {
+        if catalogue::CANARY.contains(&name) {
+            continue;
+        }
+        let found = match Meaning::of(name, annotation.value) {
+            Meaning::Nothing => None,
+            Meaning::Guard => {
+                report_guard(view, annotation, problems);
+                Some(BackendFault::GuardUnsupported)
+            }
+            Meaning::Protocol => {
+                report_protocol(view, annotation, problems);
+                Some(BackendFault::ProtocolUnsupported)
+            }
+            Meaning::Ignored => {
+                report_ignored(view, name, annotation, "ignored", problems);
+                None
+            }
+        };
+        // The guard is the one to name when there are both.
+        fault = [fault, found].into_iter().flatten().min();
+    }
+    fault
+}
+
+/// Reports the annotations of a canary Ingress that have no effect: the main one's count for both
+/// sides, guards included.
+pub(super) fn canary_policy(view: &View<'_>, problems: &mut Problems) {
+    for (name, annotation) in view.annotations.iter() {
+        if catalogue::CANARY.contains(&name) {
+            continue;
+        }
+        let effect = match CANARYS_OWN.contains(&name) || !catalogue::is_known(name) {
+            true => "ignored",
+            false => "ignored on a canary: the main Ingress's annotations count for both sides",
+        };
+        report_ignored(view, name, annotation, effect, problems);
+    }
+}
+
+/// What ingress-nginx reads from the canary Ingress itself.
+const CANARYS_OWN: [&str; 6] = [
+    "affinity-canary-behavior",
+    "load-balance",
+    "service-upstream",
+    "upstream-hash-by",
+    "upstream-hash-by-subset",
+    "upstream-hash-by-subset-size",
+];
+
+enum Meaning {
+    /// What happens without it anyway.
+    Nothing,
+    /// Keeps somebody out.
+    Guard,
+    /// Speaks something else than HTTP to the pods.
+    Protocol,
+    /// Anything else.
+    Ignored,
+}
+
+impl Meaning {
+    fn of(name: &str, value: &str) -> Meaning {
+        let value = value.trim();
+        let guard_unless = |open: bool| {
+            if open {
+                Meaning::Nothing
+            } else {
+                Meaning::Guard
+            }
+        };
+        match name {
+            "allowlist-source-range" | "whitelist-source-range" => guard_unless(covers_all(value)),
+            "denylist-source-range" | "satisfy" => Meaning::Guard,
+            "auth-tls-verify-client" => guard_unless(value == "off"),
+            "enable-modsecurity" | "enable-owasp-core-rules" => {
+                guard_unless(parse_bool(value) == Some(false))
+            }
+            "configuration-snippet" | "server-snippet" if guards(value) => Meaning::Guard,
+            "backend-protocol" if value.eq_ignore_ascii_case("HTTP") => Meaning::Nothing,
+            "backend-protocol" => Meaning::Protocol,
+            _ if SWITCHES.contains(&name) && parse_bool(value) == Some(false) => Meaning::Nothing,
+            _ if name.starts_with("auth-") || name.starts_with("modsecurity-") => Meaning::Guard,
+            _ => Meaning::Ignored,
+        }
+    }
+}
+
+/// What is off without the annotation as well.
+const SWITCHES: [&str; 9] = [
+    "enable-cors",
+    "enable-global-auth",
+    "enable-opentelemetry",
+    "force-ssl-redirect",
+    "from-to-www-redirect",
+    "service-upstream",
+    "ssl-passthrough",
+    "ssl-redirect",
+    "use-regex",
+];
+
+/// An allow list that keeps nobody out, as on the Ingresses that cert-manager makes.
+fn covers_all(list: &str) -> bool {
+    let has = |wanted: &str| list.split(',').any(|range| range.trim() == wanted);
+    has("0.0.0.0/0") && has("::/0")
+}
+
+/// Whether raw nginx text holds a directive that can refuse a request.
+fn guards(snippet: &str) -> bool {
+    const DIRECTIVES: [&str; 9] = [
+        "deny",
+        "allow",
+        "auth_",
+        "satisfy",
+        "access_by_lua",
+        "return 4",
+        "limit_except",
+        "modsecurity",
+        "ssl_verify_client",
+    ];
+    DIRECTIVES
+        .iter()
+        .any(|directive| snippet.contains(directive))
+}
+
+fn report_guard(view: &View<'_>, annotation: Annotation<'_>, problems: &mut Problems) {
+    problems.error(
+        &view.subject,
+        annotation.field(),
+        "guard-unsupported",
+        "this access control is not supported",
+        "every path of the Ingress answers 503, as serving it unguarded would open it to all",
+    );
+}
+
+fn report_protocol(view: &View<'_>, annotation: Annotation<'_>, problems: &mut Problems) {
+    problems.error(
+        &view.subject,
+        annotation.field(),
+        "protocol-unsupported",
+        format!(
+            "the protocol {:?} towards pods is not supported, only HTTP is",
+            annotation.value
+        ),
+        "every path of the Ingress answers 503",
+    );
+}
+
+fn report_ignored(
+    view: &View<'_>,
+    name: &str,
+    annotation: Annotation<'_>,
+    effect: &str,
+    problems: &mut Problems,
+) {
+    let (code, message) = if catalogue::is_known(name) {
+        (
+            "annotation-unsupported",
+            "this annotation is not supported".to_owned(),
+        )
+    } else {
+        let hint = match catalogue::suggest(name) {
+            Some(meant) => format!("; did you mean {meant}?"),
+            None => String::new(),
+        };
+        (
+            "annotation-unknown",
+            format!("there is no annotation {name}{hint}"),
+        )
+    };
+    problems.warn(&view.subject, annotation.field(), code, message, effect);
+}

@@ -1,0 +1,88 @@
+//! Collecting Problems.
+
+use crate::model::{ObjectRef, Problem, Severity};
+
+/// The object that is being looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Subject<'a> {
+    pub object: ObjectRef,
+    pub source: &'a str,
+}
+
+/// The Problems found so far.
+#[derive(Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// Something is left out or answers with an error.
+    pub(super) fn error(
+        &mut self,
+        subject: &Subject<'_>,
+        field: impl Into<String>,
+        code: &'static str,
+        message: impl Into<String>,
+        effect: impl Into<String>,
+    ) {
+        let (field, message) = (field.into(), message.into());
+        self.add(
+            Severity::Error,
+            subject,
+            field,
+            code,
+            message,
+            effect.into(),
+        );
+    }
+
+    /// It works, but not as somebody might expect.
+    pub(super) fn warn(
+        &mut self,
+        subject: &Subject<'_>,
+        field: impl Into<String>,
+        code: &'static str,
+        message: impl Into<String>,
+        effect: impl Into<String>,
+    ) {
+        let (field, message) = (field.into(), message.into());
+        self.add(
+            Severity::Warning,
+            subject,
+            field,
+            code,
+            message,
+            effect.into(),
+        );
+    }
+
+    fn add(
+        &mut self,
+        severity: Severity,
+        subject: &Subject<'_>,
+        field: String,
+        code: &'static str,
+        message: String,
+        effect: String,
+    ) {
+        self.0.push(Problem {
+            severity,
+            object: subject.object.clone(),
+            source: subject.source.to_owned(),
+            field,
+            code,
+            message,
+            effect,
+        });
+    }
+
+    /// All of them by object and field, whatever the order in which they were found.
+    pub(super) fn into_sorted(mut self) -> Vec<Problem> {
+        self.0.sort_by(|a, b| {
+            let key = |it: &'_ Problem| (it.code, it.severity);
+            (&a.object, &a.source, &a.field, &a.message)
+                .cmp(&(&b.object, &b.source, &b.field, &b.message))
+                .then_with(|| key(a).cmp(&key(b)))
+        });
+        self.0.dedup();
+        self.0
+    }
+}

@@ -1,0 +1,205 @@
+//! EndpointSlices to Endpoints.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use k8s_openapi::api::discovery::v1::{Endpoint as SliceEndpoint, EndpointSlice};
+
+use super::report::{Problems, Subject};
+use crate::k8s::{Objects, Sourced};
+use crate::model::{Endpoint, EndpointState, Kind};
+
+/// Names the Service that a slice belongs to.
+pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+
+/// The EndpointSlices by namespace and Service, each read once at most.
+pub(super) struct Slices<'a> {
+    by_service: HashMap<(&'a str, &'a str), Vec<&'a Sourced<EndpointSlice>>>,
+    read: HashMap<(&'a str, &'a str), Vec<Slice<'a>>>,
+}
+
+/// One slice with its usable addresses.
+struct Slice<'a> {
+    ports: Vec<Port<'a>>,
+    addresses: Vec<(IpAddr, EndpointState)>,
+}
+
+struct Port<'a> {
+    name: &'a str,
+    number: u16,
+}
+
+/// What the slices of a Service say about one of its ports.
+pub(super) struct Found {
+    /// Sorted by address, each once.
+    pub endpoints: Vec<Endpoint>,
+    /// The Service has a slice.
+    pub any_slice: bool,
+    /// Slices have addresses that take requests, but none of those slices has the port.
+    pub port_missing: bool,
+}
+
+impl<'a> Slices<'a> {
+    pub(super) fn index(objects: &'a Objects) -> Self {
+        let mut by_service: HashMap<_, Vec<_>> = HashMap::new();
+        for slice in &objects.slices {
+            let labels = slice.object.metadata.labels.as_ref();
+            if let Some(service) = labels.and_then(|it| it.get(SERVICE_LABEL)) {
+                let key = (slice.namespace(), service.as_str());
+                by_service.entry(key).or_default().push(slice);
+            }
+        }
+        Slices {
+            by_service,
+            read: HashMap::new(),
+        }
+    }
+
+    /// The Endpoints of a Service's port, whose name in the slices is `port_name`.
+    pub(super) fn endpoints(
+        &mut self,
+        service: (&'a str, &'a str),
+        port_name: &str,
+        problems: &mut Problems,
+    ) -> Found {
+        let listed = self.by_service.get(&service).map_or(&[][..], Vec::as_slice);
+        let slices = self.read.entry(service).or_insert_with(|| {
+            listed
+                .iter()
+                .map(|slice| Slice::read(slice, problems))
+                .collect()
+        });
+        let mut endpoints = Vec::new();
+        let mut addresses = 0;
+        for slice in slices.iter() {
+            addresses += slice.addresses.len();
+            for port in slice.ports.iter().filter(|port| port.name == port_name) {
+                endpoints.extend(slice.addresses.iter().map(|(ip, state)| Endpoint {
+                    addr: SocketAddr::new(*ip, port.number),
+                    state: *state,
+                }));
+            }
+        }
+        // Ready sorts before draining: an address that one slice calls ready is ready.
+        endpoints.sort_unstable();
+        endpoints.dedup_by_key(|it| it.addr);
+        Found {
+            port_missing: endpoints.is_empty() && addresses > 0,
+            endpoints,
+            any_slice: !listed.is_empty(),
+        }
+    }
+}
+
+impl<'a> Slice<'a> {
+    fn read(slice: &'a Sourced<EndpointSlice>, problems: &mut Problems) -> Self {
+        let subject = Subject {
+            object: slice.object_ref(Kind::EndpointSlice),
+            source: &slice.source,
+        };
+        let mut read = Slice {
+            ports: Vec::new(),
+            addresses: Vec::new(),
+        };
+        if !matches!(slice.object.address_type.as_str(), "IPv4" | "IPv6") {
+            problems.error(
+                &subject,
+                "addressType",
+                "address-type-unsupported",
+                format!(
+                    "addresses of type {:?} are not supported",
+                    slice.object.address_type
+                ),
+                "the slice is left out",
+            );
+            return read;
+        }
+        read.ports = ports(&slice.object, &subject, problems);
+        for (index, endpoint) in slice.object.endpoints.iter().flatten().enumerate() {
+            read.add(
+                endpoint,
+                index,
+                &slice.object.address_type,
+                &subject,
+                problems,
+            );
+        }
+        read
+    }
+
+    fn add(
+        &mut self,
+        endpoint: &SliceEndpoint,
+        index: usize,
+        address_type: &str,
+        subject: &Subject<'_>,
+        problems: &mut Problems,
+    ) {
+        let Some(state) = state(endpoint) else {
+            return;
+        };
+        for (place, text) in endpoint.addresses.iter().enumerate() {
+            match address(text, address_type) {
+                Ok(address) => self.addresses.push((address, state)),
+                Err(why) => problems.error(
+                    subject,
+                    format!("endpoints[{index}].addresses[{place}]"),
+                    "address-invalid",
+                    format!("{text:?} {why}"),
+                    "the address is left out",
+                ),
+            }
+        }
+    }
+}
+
+/// The TCP ports of a slice.
+fn ports<'a>(
+    slice: &'a EndpointSlice,
+    subject: &Subject<'_>,
+    problems: &mut Problems,
+) -> Vec<Port<'a>> {
+    let mut ports = Vec::new();
+    for (index, port) in slice.ports.iter().flatten().enumerate() {
+        if port.protocol.as_deref().is_some_and(|it| it != "TCP") {
+            continue;
+        }
+        let name = port.name.as_deref().unwrap_or("");
+        match port.port.map(u16::try_from) {
+            Some(Ok(number)) if number != 0 => ports.push(Port { name, number }),
+            _ => problems.error(
+                subject,
+                format!("ports[{index}].port"),
+                "port-invalid",
+                "the port is not a number from 1 to 65535",
+                "it is left out",
+            ),
+        }
+    }
+    ports
+}
+
+/// Whether an endpoint takes requests, and which. Not known counts as ready.
+fn state(endpoint: &SliceEndpoint) -> Option<EndpointState> {
+    let Some(conditions) = &endpoint.conditions else {
+        return Some(EndpointState::Ready);
+    };
+    if conditions.ready.unwrap_or(true) {
+        return Some(EndpointState::Ready);
+    }
+    let draining = conditions.serving == Some(true) && conditions.terminating == Some(true);
+    draining.then_some(EndpointState::Draining)
+}
+
+fn address(text: &str, address_type: &str) -> Result<IpAddr, &'static str> {
+    let address: IpAddr = text.parse().map_err(|_| "is not an IP address")?;
+    if address.is_ipv4() != (address_type == "IPv4") {
+        return Err("is not of the slice's addressType");
+    }
+    // An IPv4 address in IPv6 clothes is the same endpoint.
+    let address = address.to_canonical();
+    if address.is_unspecified() || address.is_multicast() {
+        return Err("is not the address of one host");
+    }
+    Ok(address)
+}

@@ -1,0 +1,19 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+mod attach;
+mod backends;
+mod canary;
+mod classes;
+mod defaults;
+mod issues;
+mod oracle;
+mod policy;
+mod property;
+mod rules;
+mod shared;
+mod support;
+mod weights;

@@ -1,0 +1,276 @@
+//! What is known about one client connection, shared by its reader and its requests.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderValue;
+
+use super::fault::Fault;
+use super::guard::{Guard, Phase};
+use super::socket::Socket;
+use super::tunnel::Tunnel;
+use crate::config::{Limits, Timeouts};
+
+/// What every HTTP/2 client sends first (RFC 9113 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Which protocol a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Nothing has come that decides it.
+    Unknown,
+    /// HTTP/1.0 or 1.1.
+    Http1,
+    /// HTTP/2 with prior knowledge.
+    Http2,
+}
+
+/// One client connection.
+pub struct Client {
+    /// The connection.
+    pub socket: Rc<Socket>,
+    /// Who is on the other side.
+    pub peer: SocketAddr,
+    /// `peer`'s address as header value, made once.
+    pub forwarded_for: HeaderValue,
+    /// `local`'s port as header value, made once.
+    pub forwarded_port: HeaderValue,
+    timeouts: Rc<Timeouts>,
+    guard: RefCell<Guard>,
+    protocol: Cell<Protocol>,
+    prefix: RefCell<BytesMut>,
+    at_end: Cell<bool>,
+    /// Requests in hand: at most one for HTTP/1.
+    requests: Cell<u32>,
+    /// Requests that have ever begun.
+    begun: Cell<u64>,
+    /// Whether an answer is not handed over to the socket yet.
+    answering: Cell<bool>,
+    /// Whether the end of the answer is told by the close alone.
+    until_close: Cell<bool>,
+    refused: Cell<Option<Fault>>,
+    /// Who waits for the answer to be handed over.
+    waiting: RefCell<Option<Waker>>,
+    tunnel: RefCell<Option<Tunnel>>,
+}
+
+impl Client {
+    /// A connection of which nothing has been read.
+    pub fn new(
+        socket: Rc<Socket>,
+        peer: SocketAddr,
+        local: SocketAddr,
+        timeouts: &Rc<Timeouts>,
+        limits: &Limits,
+    ) -> Rc<Self> {
+        socket.wait_at_most(timeouts.header);
+        Rc::new(Client {
+            socket,
+            peer,
+            forwarded_for: text_value(&peer.ip().to_canonical().to_string()),
+            forwarded_port: text_value(&local.port().to_string()),
+            timeouts: timeouts.clone(),
+            guard: RefCell::new(Guard::new(limits.max_head_bytes, limits.max_headers)),
+            protocol: Cell::new(Protocol::Unknown),
+            prefix: RefCell::default(),
+            at_end: Cell::new(false),
+            requests: Cell::new(0),
+            begun: Cell::new(0),
+            until_close: Cell::new(false),
+            answering: Cell::new(false),
+            refused: Cell::new(None),
+            waiting: RefCell::default(),
+            tunnel: RefCell::default(),
+        })
+    }
+
+    /// Which protocol it turned out to be.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol.get()
+    }
+
+    /// Looks at what came and returns how much of it the HTTP/1 parser may have.
+    pub fn inspect(&self, data: &[u8]) -> io::Result<usize> {
+        match self.protocol.get() {
+            Protocol::Http2 => Ok(data.len()),
+            Protocol::Http1 => self.judge(data),
+            Protocol::Unknown => self.recognise(data),
+        }
+    }
+
+    /// Tells HTTP/2 from HTTP/1 by the first bytes, which may come one by one.
+    fn recognise(&self, data: &[u8]) -> io::Result<usize> {
+        let mut prefix = self.prefix.borrow_mut();
+        if prefix.is_empty() && !data.is_empty() && !PREFACE.starts_with(first(data, PREFACE.len()))
+        {
+            drop(prefix);
+            self.protocol.set(Protocol::Http1);
+            return self.judge(data);
+        }
+        self.at_end.set(data.is_empty() && prefix.is_empty());
+        prefix.extend_from_slice(data);
+        if prefix.len() >= PREFACE.len() && prefix.starts_with(PREFACE) {
+            self.protocol.set(Protocol::Http2);
+            return Err(io::Error::other("the client speaks HTTP/2"));
+        }
+        if data.is_empty() || !PREFACE.starts_with(first(&prefix, PREFACE.len())) {
+            // HTTP/1 after all: the parser gets what was kept aside with the next read.
+            self.protocol.set(Protocol::Http1);
+            let kept = prefix.split().freeze();
+            drop(prefix);
+            let good = self.judge(&kept)?;
+            let good = kept.get(..good).unwrap_or_default();
+            self.prefix.borrow_mut().extend_from_slice(good);
+        }
+        Ok(0)
+    }
+
+    /// How many of these bytes the parser may have. What came before a refused message is served;
+    /// only then is the refusal told.
+    fn judge(&self, data: &[u8]) -> io::Result<usize> {
+        let mut guard = self.guard.borrow_mut();
+        let before = guard.phase();
+        if let Err(fault) = guard.observe(data) {
+            self.refused.set(Some(fault));
+            self.socket.wait_for_ever();
+            return match guard.good() {
+                0 => Err(refusal(fault)),
+                good => Ok(good),
+            };
+        }
+        match guard.phase() {
+            // The time for a head runs from its first byte.
+            Phase::Head if before == Phase::Head => {}
+            Phase::Head => self.socket.wait_at_most(self.timeouts.header),
+            Phase::Body | Phase::Idle => self.socket.wait_for_ever(),
+        }
+        Ok(data.len())
+    }
+
+    /// Bytes that were read before the parser could have them.
+    pub fn take_prefix(&self, most: usize) -> Option<Bytes> {
+        if self.protocol.get() == Protocol::Unknown {
+            return None;
+        }
+        let mut prefix = self.prefix.borrow_mut();
+        let n = prefix.len().min(most);
+        (n > 0).then(|| prefix.split_to(n).freeze())
+    }
+
+    /// Waits while an answer is on its way if the next request is to be refused: the refusal must
+    /// not cut into it.
+    pub fn poll_allowed(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.refused.get() {
+            None => Poll::Ready(Ok(())),
+            Some(_) if self.is_answering() => {
+                *self.waiting.borrow_mut() = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Some(fault) => Poll::Ready(Err(refusal(fault))),
+        }
+    }
+
+    /// Whether a request that was let through has not been begun or not been answered. One whose
+    /// body is refused does not count: its reader is to be told.
+    fn is_answering(&self) -> bool {
+        let guard = self.guard.borrow();
+        guard.phase() != Phase::Body && (self.answering.get() || self.begun.get() < guard.heads())
+    }
+
+    /// Sets the deadline for what the connection waits for now, unless one runs.
+    pub fn arm(&self) {
+        if self.socket.has_deadline() {
+            return;
+        }
+        match self.phase() {
+            Phase::Idle if self.requests.get() > 0 => {}
+            Phase::Idle => self.socket.wait_at_most(self.timeouts.keep_alive),
+            Phase::Head => self.socket.wait_at_most(self.timeouts.header),
+            Phase::Body => self.socket.wait_at_most(self.timeouts.read),
+        }
+    }
+
+    /// What the connection waits for.
+    pub fn phase(&self) -> Phase {
+        self.guard.borrow().phase()
+    }
+
+    /// Why the stream was refused, if it was.
+    pub fn refused(&self) -> Option<Fault> {
+        self.refused.get()
+    }
+
+    /// A request begins.
+    pub fn begin(&self) {
+        self.requests.set(self.requests.get() + 1);
+        self.begun.set(self.begun.get() + 1);
+        self.answering.set(true);
+        self.socket.set_lazy(self.protocol.get() == Protocol::Http1);
+        if self.protocol.get() == Protocol::Http2 {
+            self.socket.wait_for_ever();
+        }
+    }
+
+    /// A request has been answered, or given up.
+    pub fn end(&self) {
+        self.requests.set(self.requests.get().saturating_sub(1));
+        if self.requests.get() == 0 {
+            self.arm();
+            self.socket.set_lazy(false);
+        }
+    }
+
+    /// The HTTP/1 server has handed over all that it had to send.
+    pub fn flushed(&self) {
+        if self.requests.get() == 0 && self.answering.replace(false) {
+            let waker = self.waiting.borrow_mut().take();
+            waker.map(Waker::wake).unwrap_or_default();
+        }
+    }
+
+    /// Whether nothing that the client has sent is unread, as far as can be known without asking.
+    pub fn has_read_all(&self) -> bool {
+        self.refused.get().is_none() && self.phase() == Phase::Idle && !self.socket.may_have_more()
+    }
+
+    /// Notes that only the close tells the client the end of this answer.
+    pub fn answer_until_close(&self) {
+        self.until_close.set(true);
+    }
+
+    /// Whether a close now would be taken for the end of an answer.
+    pub fn is_answered_until_close(&self) -> bool {
+        self.until_close.get()
+    }
+
+    /// Has the connection become a tunnel once its answer is sent.
+    pub fn set_tunnel(&self, tunnel: Tunnel) {
+        *self.tunnel.borrow_mut() = Some(tunnel);
+    }
+
+    /// The tunnel that the connection is to become, if any.
+    pub fn take_tunnel(&self) -> Option<Tunnel> {
+        self.tunnel.borrow_mut().take()
+    }
+
+    /// Whether the client left without a word.
+    pub fn at_end(&self) -> bool {
+        self.at_end.get()
+    }
+}
+
+fn refusal(fault: Fault) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, fault.text())
+}
+
+fn first(data: &[u8], n: usize) -> &[u8] {
+    data.get(..n).unwrap_or(data)
+}
+
+fn text_value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("unknown"))
+}

@@ -1,0 +1,170 @@
+//! One client connection, from its first byte to its close.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpStream};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+
+use super::client::{Client, Protocol};
+use super::fault::Fault;
+use super::guard::Phase;
+use super::io::ClientIo;
+use super::service;
+use super::socket::Socket;
+use super::tunnel;
+use super::worker::Worker;
+
+/// How long a refused client is listened to, so that the close does not destroy the answer that it
+/// has not read.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// How much a refused client may still send in that time, in bytes.
+const LINGER_BYTES: usize = 1024 * 1024;
+
+/// The least that hyper takes as buffer size, in bytes.
+const BUFFER_MIN: usize = 8192;
+
+/// Streams of one HTTP/2 connection that may be in hand at once.
+const STREAMS_MAX: u32 = 128;
+
+/// Serves `stream` until it ends.
+pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+    let timeouts = worker.timeouts().clone();
+    let socket = Socket::new(stream, timeouts.send, worker.clock(), worker.flusher());
+    let client = Client::new(socket, peer, local, &timeouts, worker.limits());
+    serve_http1(&worker, &client).await;
+    if client.protocol() == Protocol::Http2 {
+        serve_http2(&worker, &client).await;
+    }
+}
+
+async fn serve_http1(worker: &Rc<Worker>, client: &Rc<Client>) {
+    let service = service_fn(|request| service::serve(worker.clone(), client.clone(), request));
+    let limits = worker.limits();
+    let mut connection = http1::Builder::new()
+        // The guard has counted by then; hyper only needs room.
+        .max_headers(limits.max_headers + 1)
+        .max_buf_size((limits.max_head_bytes * 2).max(BUFFER_MIN))
+        .serve_connection(ClientIo(client.clone()), service);
+    let mut told = false;
+    let ended = std::future::poll_fn(|cx| {
+        if worker.is_draining() && !std::mem::replace(&mut told, true) {
+            Pin::new(&mut connection).graceful_shutdown();
+        }
+        Pin::new(&mut connection).poll(cx)
+    })
+    .await;
+    let early = connection.into_parts().read_buf;
+    if client.protocol() == Protocol::Http2 {
+        return;
+    }
+    match client.take_tunnel() {
+        Some(tunnel) => {
+            let idle = worker.timeouts().tunnel;
+            tunnel::run(&client.socket, early, tunnel, idle).await;
+        }
+        None => finish(worker, client, ended.err()).await,
+    }
+}
+
+/// Tells the client why its connection ends, if it can be told.
+async fn finish(worker: &Rc<Worker>, client: &Rc<Client>, error: Option<hyper::Error>) {
+    if error.is_some() && client.is_answered_until_close() {
+        client.socket.reset_on_close();
+        return;
+    }
+    let late = client.socket.is_expired() && client.phase() == Phase::Head;
+    let fault = match (client.refused(), late) {
+        // A body that breaks has been told to its request.
+        (Some(Fault::BadBody), _) => None,
+        (Some(fault), _) => Some(fault),
+        (None, true) => Some(Fault::HeadTimeout),
+        (None, false) => None,
+    };
+    if let Some(fault) = fault {
+        worker.count_fault(fault);
+        let text = service::raw_answer(fault);
+        let slices = [io::IoSlice::new(text.as_bytes())];
+        // A failure shows again where the connection is closed.
+        let _ = std::future::poll_fn(|cx| client.socket.poll_write(cx, &slices)).await;
+    } else if error.is_some_and(|e| e.is_parse()) {
+        // hyper has answered what only it found wrong.
+        worker.count_fault(Fault::BadHead);
+    }
+    linger(client).await;
+}
+
+/// Closes without destroying what the client has not read yet: with bytes unread, a close is a
+/// reset, and the reset overtakes the answer.
+async fn linger(client: &Rc<Client>) {
+    let socket = &client.socket;
+    if client.has_read_all() {
+        // The flusher sends the rest of this turn and lets the socket go.
+        socket.close_after_flush();
+        return;
+    }
+    if std::future::poll_fn(|cx| socket.poll_shutdown(cx))
+        .await
+        .is_err()
+        || socket.is_expired()
+    {
+        return;
+    }
+    socket.wait_at_most(LINGER);
+    let mut left = LINGER_BYTES;
+    let mut buf = [MaybeUninit::<u8>::uninit(); 4096];
+    while left > 0 {
+        match std::future::poll_fn(|cx| socket.poll_read(cx, &mut buf)).await {
+            Ok(n) if n > 0 => left = left.saturating_sub(n),
+            _ => return,
+        }
+    }
+}
+
+async fn serve_http2(worker: &Rc<Worker>, client: &Rc<Client>) {
+    let service = service_fn(|request| {
+        // Each stream is a task of its own.
+        service::serve(worker.clone(), client.clone(), request)
+    });
+    let limits = worker.limits();
+    let head_max = u32::try_from(limits.max_head_bytes).unwrap_or(u32::MAX);
+    let connection = http2::Builder::new(LocalExecutor)
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(head_max)
+        .serve_connection(ClientIo(client.clone()), service);
+    let mut connection = pin!(connection);
+    let mut told = false;
+    let ended = std::future::poll_fn(|cx| {
+        if worker.is_draining() && !std::mem::replace(&mut told, true) {
+            connection.as_mut().graceful_shutdown();
+        }
+        match connection.as_mut().poll(cx) {
+            Poll::Ready(result) => Poll::Ready(result),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await;
+    if let Err(e) = ended {
+        tracing::debug!(error = %e, client = %client.peer, "an HTTP/2 connection broke");
+    }
+    let _ = std::future::poll_fn(|cx| client.socket.poll_drained(cx)).await;
+}
+
+/// Runs hyper's stream tasks on this worker.
+#[derive(Clone, Copy)]
+struct LocalExecutor;
+
+impl<F> hyper::rt::Executor<F> for LocalExecutor
+where
+    F: Future<Output = ()> + 'static,
+{
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
+    }
+}

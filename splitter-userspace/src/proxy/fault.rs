@@ -1,0 +1,147 @@
+//! What the proxy answers by itself, and under which name it is counted.
+
+use http::StatusCode;
+
+/// Why a request was not answered by a backend. One status, one name, one sentence each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    // The client's.
+    /// Not a message that RFC 9112 lets through: the raw head breaks its grammar.
+    BadHead,
+    /// The head is larger than the limit.
+    HeadTooLarge,
+    /// Both Content-Length and Transfer-Encoding, or one of them twice.
+    BadFraming,
+    /// A transfer coding other than `chunked`.
+    UnknownCoding,
+    /// The body breaks its framing.
+    BadBody,
+    /// The head did not arrive in time.
+    HeadTimeout,
+    /// The body did not arrive in time.
+    BodyTimeout,
+    /// No Host where one is required, more than one, or not a host name.
+    BadHost,
+    /// A request target that is neither origin-form nor absolute-form.
+    BadTarget,
+    /// A path that a backend could take for another Location's.
+    AmbiguousPath,
+    /// CONNECT or TRACE.
+    MethodNotAllowed,
+    /// The client left before an answer was there. Never sent.
+    ClientGone,
+    // The configuration's.
+    /// No host or no path matches.
+    NoLocation,
+    /// The chosen Backend has no Endpoint.
+    NoEndpoint,
+    // The backend's.
+    /// Every Endpoint tried refused the connection, or it broke before an answer.
+    UpstreamRefused,
+    /// The Endpoint's answer is not HTTP.
+    UpstreamInvalid,
+    /// The connection was not made in time.
+    ConnectTimeout,
+    /// The Endpoint did not answer in time.
+    UpstreamTimeout,
+    // Ours.
+    /// Too many connections.
+    Overloaded,
+}
+
+impl Fault {
+    /// The status that is sent. 499 is nginx's for a client that left; it is only logged.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Fault::BadHead
+            | Fault::BadFraming
+            | Fault::BadBody
+            | Fault::BadHost
+            | Fault::BadTarget
+            | Fault::AmbiguousPath => StatusCode::BAD_REQUEST,
+            Fault::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Fault::UnknownCoding => StatusCode::NOT_IMPLEMENTED,
+            Fault::HeadTimeout | Fault::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Fault::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Fault::ClientGone => client_closed_request(),
+            Fault::NoLocation => StatusCode::NOT_FOUND,
+            Fault::NoEndpoint | Fault::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Fault::UpstreamRefused | Fault::UpstreamInvalid => StatusCode::BAD_GATEWAY,
+            Fault::ConnectTimeout | Fault::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    /// The name in metrics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::BadHead => "bad-head",
+            Fault::HeadTooLarge => "head-too-large",
+            Fault::BadFraming => "bad-framing",
+            Fault::UnknownCoding => "unknown-coding",
+            Fault::BadBody => "bad-body",
+            Fault::HeadTimeout => "head-timeout",
+            Fault::BodyTimeout => "body-timeout",
+            Fault::BadHost => "bad-host",
+            Fault::BadTarget => "bad-target",
+            Fault::AmbiguousPath => "ambiguous-path",
+            Fault::MethodNotAllowed => "method-not-allowed",
+            Fault::ClientGone => "client-gone",
+            Fault::NoLocation => "no-location",
+            Fault::NoEndpoint => "no-endpoint",
+            Fault::UpstreamRefused => "upstream-refused",
+            Fault::UpstreamInvalid => "upstream-invalid",
+            Fault::ConnectTimeout => "connect-timeout",
+            Fault::UpstreamTimeout => "upstream-timeout",
+            Fault::Overloaded => "overloaded",
+        }
+    }
+
+    /// The sentence in the body of the answer.
+    pub fn text(self) -> &'static str {
+        match self {
+            Fault::BadHead => "the request's head is malformed",
+            Fault::HeadTooLarge => "the request's head is too large",
+            Fault::BadFraming => "the request's length is given twice or in two ways",
+            Fault::UnknownCoding => "no transfer coding but chunked is understood",
+            Fault::BadBody => "the request's body is malformed",
+            Fault::HeadTimeout => "the request's head took too long",
+            Fault::BodyTimeout => "the request's body took too long",
+            Fault::BadHost => "the request needs one valid Host",
+            Fault::BadTarget => "the request's target must be a path or an http URL",
+            Fault::AmbiguousPath => "the path can be read as more than one location",
+            Fault::MethodNotAllowed => "this method is not served",
+            Fault::ClientGone => "the client closed the connection",
+            Fault::NoLocation => "no location for this host and path",
+            Fault::NoEndpoint => "no endpoint is ready for this location",
+            Fault::UpstreamRefused => "the backend refused or broke the connection",
+            Fault::UpstreamInvalid => "the backend's answer is malformed",
+            Fault::ConnectTimeout => "the backend did not accept in time",
+            Fault::UpstreamTimeout => "the backend did not answer in time",
+            Fault::Overloaded => "too many connections",
+        }
+    }
+
+    /// Whether the connection cannot go on after it: where the next request starts is unknown, or
+    /// the client must not be believed.
+    pub fn closes(self) -> bool {
+        matches!(
+            self,
+            Fault::BadHead
+                | Fault::HeadTooLarge
+                | Fault::BadFraming
+                | Fault::UnknownCoding
+                | Fault::BadBody
+                | Fault::HeadTimeout
+                | Fault::BodyTimeout
+                | Fault::BadHost
+                | Fault::BadTarget
+                | Fault::ClientGone
+                | Fault::Overloaded
+        )
+    }
+}
+
+/// 499, which the registry does not know.
+fn client_closed_request() -> StatusCode {
+    StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
+}

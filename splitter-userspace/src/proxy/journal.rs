@@ -1,0 +1,198 @@
+//! What is remembered of a request until it ends, to be counted and logged once.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::time::Instant;
+
+use http::header::{REFERER, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method, Version, request};
+
+use super::body::Upload;
+use super::client::Client;
+use super::fault::Fault;
+use super::worker::{Current, Worker};
+use crate::model::LocationId;
+use crate::routing::{Decision, normalize};
+use crate::telemetry::{OpenGuard, Record, UpstreamRecord};
+
+/// See the module's text. Dropped without an end, it counts as a client that left.
+pub struct Journal {
+    worker: Rc<Worker>,
+    client: Rc<Client>,
+    current: Rc<Current>,
+    began: Instant,
+    method: Method,
+    version: Version,
+    target: Option<PathAndQuery>,
+    host: Option<HeaderValue>,
+    headers: HeaderMap,
+    request_id: HeaderValue,
+    request_head: u64,
+    /// The Location, once found.
+    pub location: Option<LocationId>,
+    /// The Variant, once chosen.
+    pub decision: Option<Decision>,
+    /// The exchange with the backend, once begun.
+    pub upstream: Option<UpstreamRecord>,
+    /// When the (last) Endpoint was chosen.
+    pub picked: Option<Instant>,
+    /// The request's body, if it has one.
+    pub upload: Option<Rc<Upload>>,
+    status: u16,
+    response_bytes: u64,
+    fault: Option<Fault>,
+    done: bool,
+    /// Counts the request as being in hand.
+    _open: OpenGuard,
+}
+
+impl Journal {
+    /// Begins with the request's head.
+    pub fn begin(
+        worker: &Rc<Worker>,
+        client: &Rc<Client>,
+        current: &Rc<Current>,
+        parts: &request::Parts,
+        request_id: HeaderValue,
+    ) -> Box<Self> {
+        client.begin();
+        let mut headers = HeaderMap::new();
+        if worker.logs() {
+            for name in [USER_AGENT, REFERER] {
+                if let Some(value) = parts.headers.get(&name) {
+                    headers.insert(name, value.clone());
+                }
+            }
+        }
+        Box::new(Journal {
+            worker: worker.clone(),
+            client: client.clone(),
+            current: current.clone(),
+            began: Instant::now(),
+            method: parts.method.clone(),
+            version: parts.version,
+            target: parts.uri.path_and_query().cloned(),
+            host: None,
+            headers,
+            request_id,
+            request_head: head_size(parts),
+            location: None,
+            decision: None,
+            upstream: None,
+            picked: None,
+            upload: None,
+            status: 0,
+            response_bytes: 0,
+            fault: None,
+            done: false,
+            _open: worker.connections().request(),
+        })
+    }
+
+    /// The state that the request is served by.
+    pub fn current(&self) -> &Rc<Current> {
+        &self.current
+    }
+
+    /// Names the host that was asked for, as the client wrote it.
+    pub fn set_host(&mut self, host: &HeaderValue) {
+        self.host = Some(host.clone());
+    }
+
+    /// Whether the client speaks HTTP/1.
+    pub fn is_http1(&self) -> bool {
+        self.version < Version::HTTP_2
+    }
+
+    /// Whether the client speaks a version of HTTP that knows no chunks.
+    pub fn is_http10(&self) -> bool {
+        self.version < Version::HTTP_11
+    }
+
+    /// The status that is about to be sent, and why it is ours if it is.
+    pub fn answer(&mut self, status: u16, fault: Option<Fault>) {
+        self.status = status;
+        self.fault = fault;
+    }
+
+    /// Counts bytes of the answer's body.
+    pub fn sent(&mut self, bytes: usize) {
+        self.response_bytes += bytes as u64;
+    }
+
+    /// The answer has been handed over whole.
+    pub fn complete(&mut self) {
+        if std::mem::replace(&mut self.done, true) {
+            return;
+        }
+        if let (Some(upstream), Some(picked)) = (&mut self.upstream, self.picked) {
+            upstream.response = picked.elapsed();
+        }
+        self.write();
+        self.client.end();
+    }
+
+    /// The answer ended early.
+    pub fn break_off(&mut self, fault: Fault) {
+        if self.status == 0 {
+            self.status = fault.status().as_u16();
+        }
+        self.fault = Some(fault);
+        self.complete();
+    }
+
+    fn write(&self) {
+        let snapshot = &self.current.live.snapshot;
+        let location = self
+            .location
+            .and_then(|id| Some((id, &**snapshot.location(id)?)));
+        // A request with a Location is counted under the Location's host.
+        let host = self.host.as_ref();
+        let host = host.filter(|_| location.is_none() || self.worker.logs());
+        let host = host.and_then(|host| host.to_str().ok());
+        let host = host.and_then(normalize).unwrap_or(Cow::Borrowed(""));
+        let body = self.upload.as_ref().map_or(0, |upload| upload.bytes.get());
+        self.worker.observe(&Record {
+            live: &self.current.live,
+            location,
+            decision: self.decision,
+            fault: self.fault.map(Fault::name),
+            pool: self.worker.name(),
+            client: self.client.peer.ip(),
+            method: &self.method,
+            host: &host,
+            target: self.target.as_ref().map_or("", PathAndQuery::as_str),
+            version: self.version,
+            headers: &self.headers,
+            request_id: self.request_id.to_str().unwrap_or_default(),
+            status: self.status,
+            request_bytes: self.request_head + body,
+            response_bytes: self.response_bytes,
+            duration: self.began.elapsed(),
+            upstream: self.upstream,
+        });
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if !self.done {
+            self.break_off(Fault::ClientGone);
+        }
+    }
+}
+
+/// The size of a request's head as it would stand in HTTP/1.1, in bytes.
+fn head_size(parts: &request::Parts) -> u64 {
+    // Two blanks, the version, and three CRLF; ": " and CRLF for each field.
+    const LINE: usize = 14;
+    const FIELD: usize = 4;
+    let target = parts.uri.path_and_query().map_or(1, |t| t.as_str().len());
+    let fields: usize = parts
+        .headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + FIELD)
+        .sum();
+    (parts.method.as_str().len() + target + LINE + fields) as u64
+}

@@ -1,0 +1,61 @@
+//! Kept connections of one worker, by Endpoint; the one used last is used first.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+
+use super::upstream::Upstream;
+
+/// See the module's text.
+pub struct UpstreamPool {
+    idle: RefCell<HashMap<SocketAddr, Vec<Box<Upstream>>, foldhash::fast::RandomState>>,
+    per_endpoint: usize,
+    timeout: Duration,
+}
+
+impl UpstreamPool {
+    /// Keeps at most `per_endpoint` connections to one Endpoint, each for `timeout` without use.
+    pub fn new(per_endpoint: usize, timeout: Duration) -> Self {
+        UpstreamPool {
+            idle: RefCell::default(),
+            per_endpoint,
+            timeout,
+        }
+    }
+
+    /// A connection that still stands.
+    pub fn take(&self, endpoint: SocketAddr) -> Option<Box<Upstream>> {
+        let mut idle = self.idle.borrow_mut();
+        let kept = idle.get_mut(&endpoint)?;
+        while let Some(mut upstream) = kept.pop() {
+            if upstream.is_alive() {
+                upstream.link().socket.wait_for_ever();
+                return Some(upstream);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection whose exchange is over; closes it if it cannot be used again.
+    pub fn put(&self, upstream: Box<Upstream>) {
+        if !upstream.is_ready() {
+            return;
+        }
+        let mut idle = self.idle.borrow_mut();
+        let kept = idle.entry(upstream.endpoint()).or_default();
+        if kept.len() < self.per_endpoint {
+            upstream.link().socket.wait_at_most(self.timeout);
+            kept.push(upstream);
+        }
+    }
+
+    /// Closes what has ended or was not used for too long. Called now and then.
+    pub fn sweep(&self) {
+        self.idle.borrow_mut().retain(|_, kept| {
+            kept.retain_mut(|upstream| upstream.is_alive());
+            !kept.is_empty()
+        });
+    }
+}

@@ -1,0 +1,239 @@
+//! One request: find its Location, decide, pick, forward, answer.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, TRANSFER_ENCODING,
+    UPGRADE,
+};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, request};
+use hyper::body::{Body, Incoming};
+
+use super::body::{AnswerBody, RequestBody};
+use super::client::{Client, Protocol};
+use super::fault::Fault;
+use super::forward::{Exchanged, forward};
+use super::headers::{self, Forwarded};
+use super::journal::Journal;
+use super::target;
+use super::worker::Worker;
+use crate::model::Backend;
+
+/// What the proxy calls itself where a backend does not name itself.
+const NAME: HeaderValue = HeaderValue::from_static("splitter");
+
+/// The methods that a 405 names (RFC 9110 15.5.6). Others that no RFC defines are passed on too.
+const METHODS: HeaderValue =
+    HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
+
+/// Answers `request`. An error ends the connection without an answer: there is nobody to read it.
+pub async fn serve(
+    worker: Rc<Worker>,
+    client: Rc<Client>,
+    request: Request<Incoming>,
+) -> io::Result<Response<AnswerBody>> {
+    let (mut parts, body) = request.into_parts();
+    let request_id = worker.request_id(&parts.headers);
+    let current = worker.current();
+    let mut journal = Journal::begin(&worker, &client, &current, &parts, request_id.clone());
+    let body = RequestBody::new(body, &client, worker.timeouts().read);
+    journal.upload = body.upload();
+    let head = parts.method == Method::HEAD;
+    let prepared = match prepare(
+        &worker,
+        &client,
+        &mut parts,
+        &body,
+        &mut journal,
+        &request_id,
+    ) {
+        Ok(prepared) => prepared,
+        Err(fault) => return own_answer(&worker, fault, head, journal),
+    };
+    let request = Request::from_parts(parts, body);
+    match forward(&worker, &prepared.backend, request, &mut journal).await {
+        Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
+        Err(fault) => own_answer(&worker, fault, head, journal),
+    }
+}
+
+/// What is known of a request before it is sent.
+struct Prepared {
+    /// The protocol that the client asks to change to.
+    upgrade: Option<HeaderValue>,
+    /// Who answers.
+    backend: Arc<Backend>,
+}
+
+/// Checks the request, finds who answers it, and makes it what the backend is to see.
+fn prepare(
+    worker: &Rc<Worker>,
+    client: &Rc<Client>,
+    parts: &mut request::Parts,
+    body: &RequestBody,
+    journal: &mut Journal,
+    request_id: &HeaderValue,
+) -> Result<Prepared, Fault> {
+    let host = target::authority(parts)?;
+    let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
+    journal.set_host(&host);
+    headers::strip_underscored(&mut parts.headers);
+    let backend = worker.choose(host_text, parts, journal)?;
+
+    let hop = headers::strip_hop_by_hop(&mut parts.headers);
+    let upgrade = hop.upgrade.filter(|protocol| {
+        parts.version == Version::HTTP_11 && body.is_end_stream() && headers::may_upgrade(protocol)
+    });
+    headers::set_forwarded(
+        &mut parts.headers,
+        &Forwarded {
+            client: &client.forwarded_for,
+            host: &host,
+            port: &client.forwarded_port,
+            scheme: "http",
+            request_id,
+            trust: worker.trusts_forwarded(),
+        },
+    );
+    if let Some(protocol) = &upgrade {
+        parts.headers.insert(UPGRADE, protocol.clone());
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    } else if hop.trailers {
+        parts
+            .headers
+            .insert(TE, HeaderValue::from_static("trailers"));
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("te"));
+    }
+    // hyper takes a GET without a length to have no body; this one may have.
+    if !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) {
+        parts
+            .headers
+            .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
+    parts.uri = origin_form(&parts.uri);
+    parts.version = Version::HTTP_11;
+    Ok(Prepared { upgrade, backend })
+}
+
+/// Path and query alone, byte for byte as they came.
+fn origin_form(uri: &Uri) -> Uri {
+    if uri.authority().is_none() {
+        return uri.clone();
+    }
+    let target = uri.path_and_query().cloned();
+    target.map_or_else(|| Uri::from_static("/"), Uri::from)
+}
+
+/// Passes the backend's answer on.
+fn answer(
+    worker: &Rc<Worker>,
+    client: &Rc<Client>,
+    exchanged: Exchanged,
+    upgrade: Option<HeaderValue>,
+    mut journal: Box<Journal>,
+) -> io::Result<Response<AnswerBody>> {
+    let Exchanged { response, upstream } = exchanged;
+    let (mut parts, body) = response.into_parts();
+    headers::strip_hop_by_hop(&mut parts.headers);
+    parts.headers.entry(SERVER).or_insert(NAME);
+    // The version is this hop's own.
+    parts.version = Version::HTTP_11;
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+        let tunnel = upgrade.and_then(|protocol| Some((protocol, upstream.into_tunnel()?)));
+        let Some((protocol, tunnel)) = tunnel else {
+            // Nobody asked for it, or the backend broke off: the client cannot go on with it.
+            return own_answer(worker, Fault::UpstreamInvalid, false, journal);
+        };
+        client.set_tunnel(tunnel);
+        parts.headers.insert(UPGRADE, protocol);
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        journal.answer(parts.status.as_u16(), None);
+        return Ok(Response::from_parts(
+            parts,
+            AnswerBody::whole(Bytes::new(), journal),
+        ));
+    }
+    if journal.is_http10() && body.size_hint().exact().is_none() {
+        // The close is what tells the client the end.
+        client.answer_until_close();
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    close_if_draining(worker, client, &mut parts.headers);
+    journal.answer(parts.status.as_u16(), None);
+    let body = AnswerBody::stream(body, upstream, worker.pool().clone(), journal);
+    Ok(Response::from_parts(parts, body))
+}
+
+/// The proxy's own answer.
+fn own_answer(
+    worker: &Rc<Worker>,
+    fault: Fault,
+    head: bool,
+    mut journal: Box<Journal>,
+) -> io::Result<Response<AnswerBody>> {
+    let status = fault.status();
+    if fault == Fault::ClientGone {
+        journal.break_off(fault);
+        return Err(io::ErrorKind::ConnectionAborted.into());
+    }
+    journal.answer(status.as_u16(), Some(fault));
+    let text = own_text(fault);
+    let mut response = Response::builder()
+        .status(status)
+        .header(SERVER, NAME)
+        .header(
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        )
+        .header(CONTENT_LENGTH, text.len());
+    if (fault.closes() || worker.is_draining()) && journal.is_http1() {
+        response = response.header(CONNECTION, HeaderValue::from_static("close"));
+    }
+    if fault == Fault::MethodNotAllowed {
+        response = response.header(ALLOW, METHODS);
+    }
+    let body = if head {
+        Bytes::new()
+    } else {
+        Bytes::from(text)
+    };
+    response
+        .body(AnswerBody::whole(body, journal))
+        .map_err(io::Error::other)
+}
+
+fn own_text(fault: Fault) -> String {
+    format!("{} {}\n", fault.status().as_str(), fault.text())
+}
+
+/// The same answer for a connection on which no request could be made out.
+pub fn raw_answer(fault: Fault) -> String {
+    let text = own_text(fault);
+    format!(
+        "HTTP/1.1 {status}\r\nserver: splitter\r\ndate: {date}\r\n\
+         content-type: text/plain; charset=utf-8\r\ncontent-length: {length}\r\n\
+         connection: close\r\n\r\n{text}",
+        status = fault.status(),
+        date = httpdate::fmt_http_date(SystemTime::now()),
+        length = text.len(),
+    )
+}
+
+/// Has an HTTP/1 client open another connection, to whoever serves after this process.
+fn close_if_draining(worker: &Worker, client: &Client, headers: &mut HeaderMap) {
+    if worker.is_draining() && client.protocol() == Protocol::Http1 {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+}

@@ -1,0 +1,276 @@
+//! Starting and stopping a pool of workers.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::clock::TICK;
+use super::fault::Fault;
+use super::listen::{self, Acceptor};
+use super::worker::{Worker, WorkerParts};
+use crate::config::{Limits, Timeouts};
+use crate::routing::{Live, WeightSource};
+use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, Registry};
+
+/// How long an accept loop rests when the process has no descriptor left.
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// What a pool is made with.
+#[derive(Clone)]
+pub struct ProxyConfig {
+    /// The pool's name, for metrics and logs.
+    pub name: &'static str,
+    /// Where it listens.
+    pub listen: Vec<SocketAddr>,
+    /// How many threads, at least one.
+    pub workers: usize,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// How much there may be of things.
+    pub limits: Limits,
+    /// Whether clients are believed what they say of themselves.
+    pub trust_forwarded: bool,
+}
+
+/// Why a pool could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error(
+        "cannot listen on {addr}: {error}; free the address, choose another with --http, or run \
+         with the right to use ports below 1024"
+    )]
+    Listen {
+        /// The address.
+        addr: SocketAddr,
+        /// The kernel's reason.
+        error: io::Error,
+    },
+    /// A thread or its reactor could not be made.
+    #[error("cannot start a worker: {0}; look at the limits on threads and open files")]
+    Worker(io::Error),
+}
+
+/// What tells the workers to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    No,
+    /// Finish what is in hand, within this time.
+    Drain(Duration),
+}
+
+/// A running pool.
+pub struct Proxy {
+    addrs: Vec<SocketAddr>,
+    stop: watch::Sender<Stop>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// Opens the listeners and starts the workers.
+    ///
+    /// # Errors
+    /// When an address or a thread cannot be had; nothing is left running then.
+    pub fn start(
+        config: &ProxyConfig,
+        live: &watch::Receiver<Arc<Live>>,
+        weights: &Arc<dyn WeightSource>,
+        registry: &Registry,
+        log: &AccessLog,
+    ) -> Result<Self, StartError> {
+        let workers = config.workers.max(1);
+        let mut addrs = Vec::new();
+        let mut shares: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
+        for &addr in &config.listen {
+            let listeners =
+                listen::open(addr, workers).map_err(|error| StartError::Listen { addr, error })?;
+            if let Some(listener) = listeners.first() {
+                addrs.push(listener.local_addr().map_err(StartError::Worker)?);
+            }
+            for (share, listener) in shares.iter_mut().zip(listeners) {
+                share.push(listener);
+            }
+        }
+        let (stop, stopped) = watch::channel(Stop::No);
+        let mut threads = Vec::with_capacity(workers);
+        for (index, listeners) in shares.into_iter().enumerate() {
+            let thread = Thread {
+                listeners,
+                live: live.clone(),
+                weights: weights.clone(),
+                config: config.clone(),
+                registry: registry.clone(),
+                log: log.clone(),
+                stop: stopped.clone(),
+            };
+            let handle = std::thread::Builder::new()
+                .name(format!("{}-{index}", config.name))
+                .spawn(move || thread.run())
+                .map_err(StartError::Worker)?;
+            threads.push(handle);
+        }
+        Ok(Proxy {
+            addrs,
+            stop,
+            threads,
+        })
+    }
+
+    /// Where it listens, with the ports that were chosen.
+    pub fn addrs(&self) -> &[SocketAddr] {
+        &self.addrs
+    }
+
+    /// Stops accepting, lets what is in hand finish within `deadline`, and waits for the end.
+    pub fn drain(self, deadline: Duration) {
+        self.stop.send_replace(Stop::Drain(deadline));
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("a worker panicked");
+            }
+        }
+    }
+}
+
+/// What a worker's thread is given.
+struct Thread {
+    listeners: Vec<TcpListener>,
+    live: watch::Receiver<Arc<Live>>,
+    weights: Arc<dyn WeightSource>,
+    config: ProxyConfig,
+    registry: Registry,
+    log: AccessLog,
+    stop: watch::Receiver<Stop>,
+}
+
+impl Thread {
+    fn run(self) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(tokio::runtime::LocalOptions::default());
+        match runtime {
+            Ok(runtime) => {
+                if let Err(e) = runtime.block_on(self.serve()) {
+                    tracing::error!(error = %e, "a worker could not start");
+                }
+            }
+            Err(e) => tracing::error!(error = %e, "a worker could not start"),
+        }
+    }
+
+    async fn serve(mut self) -> io::Result<()> {
+        let worker = Worker::new(WorkerParts {
+            live: self.live.borrow_and_update().clone(),
+            weights: self.weights,
+            timeouts: self.config.timeouts,
+            limits: self.config.limits,
+            trust_forwarded: self.config.trust_forwarded,
+            name: self.config.name,
+            metrics: self.registry.worker(self.config.name),
+            log: self.log.worker(),
+            ejections: self
+                .registry
+                .counter(&ENDPOINT_EJECTIONS, &[("pool", self.config.name)]),
+        });
+        tokio::task::spawn_local(worker.flusher().clone().run());
+        tokio::task::spawn_local(follow(worker.clone(), self.live));
+        tokio::task::spawn_local(tick(worker.clone()));
+        let mut accepting = Vec::new();
+        for listener in self.listeners {
+            let local = listener.local_addr()?;
+            let acceptor = Acceptor::new(listener)?;
+            let accept = accept(worker.clone(), acceptor, local, self.stop.clone());
+            accepting.push(tokio::task::spawn_local(accept));
+        }
+        let deadline = stopped(&mut self.stop).await;
+        for task in accepting {
+            // Ends when the listener is closed: new connections go to whoever shares the address.
+            let _ = task.await;
+        }
+        worker.drain();
+        let idle = async {
+            while worker.connections().open_now() > 0 {
+                tokio::time::sleep(TICK / 10).await;
+            }
+        };
+        if tokio::time::timeout(deadline, idle).await.is_err() {
+            tracing::warn!(
+                pool = worker.name(),
+                open = worker.connections().open_now(),
+                "connections were cut at the end of the drain time"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Waits for the order to stop. A dropped [`Proxy`] stops at once.
+async fn stopped(stop: &mut watch::Receiver<Stop>) -> Duration {
+    match stop.wait_for(|stop| *stop != Stop::No).await.as_deref() {
+        Ok(Stop::Drain(deadline)) => *deadline,
+        Ok(Stop::No) | Err(_) => Duration::ZERO,
+    }
+}
+
+async fn follow(worker: Rc<Worker>, mut live: watch::Receiver<Arc<Live>>) {
+    while live.changed().await.is_ok() {
+        let next = live.borrow_and_update().clone();
+        worker.publish(next);
+    }
+}
+
+async fn tick(worker: Rc<Worker>) {
+    let mut interval = tokio::time::interval(TICK);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        worker.tick();
+    }
+}
+
+async fn accept(
+    worker: Rc<Worker>,
+    acceptor: Acceptor,
+    local: SocketAddr,
+    mut stop: watch::Receiver<Stop>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = acceptor.accept() => accepted,
+            _ = stopped(&mut stop) => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => begin(&worker, stream, peer, local),
+            Err(e) => {
+                // Out of descriptors or memory: the queue waits in the kernel meanwhile.
+                worker.count_fault(Fault::Overloaded);
+                tracing::warn!(error = %e, %local, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_REST).await;
+            }
+        }
+    }
+    // What the kernel has accepted would be reset with the listener.
+    while let Ok((stream, peer)) = acceptor.accept_now() {
+        begin(&worker, stream, peer, local);
+    }
+}
+
+/// Serves a connection, if there is room for it.
+fn begin(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+    if worker.connections().open_now() >= worker.limits().max_connections as i64 {
+        worker.connections().refuse();
+        worker.count_fault(Fault::Overloaded);
+        return;
+    }
+    let open = worker.connections().open();
+    let worker = worker.clone();
+    tokio::task::spawn_local(async move {
+        super::conn::serve(worker, stream, peer, local).await;
+        drop(open);
+    });
+}

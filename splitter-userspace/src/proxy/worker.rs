@@ -1,0 +1,281 @@
+//! What one worker thread owns. Nothing of it is shared with another worker but the mapped weights,
+//! and the published state, of which each worker keeps its own reference.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, request};
+
+use super::clock::Clock;
+use super::fault::Fault;
+use super::flush::Flusher;
+use super::headers::X_REQUEST_ID;
+use super::journal::Journal;
+use super::pool::UpstreamPool;
+use super::upstream::Upstream;
+use crate::config::{Limits, Timeouts};
+use crate::model::Backend;
+use crate::routing::{
+    Blocks, Found, Live, Picker, SlotId, Tick, WeightSource, decide, normalize, resolve,
+};
+use crate::telemetry::{ConnectionMetrics, Counter, Record, WorkerLog, WorkerMetrics};
+
+/// The longest X-Request-ID that is taken over from a trusted client, in bytes.
+const REQUEST_ID_MAX: usize = 128;
+
+/// One published state, referred to by the requests of one worker.
+pub struct Current {
+    /// The state.
+    pub live: Arc<Live>,
+}
+
+/// What a worker is made with.
+pub struct WorkerParts {
+    /// The state that it starts with.
+    pub live: Arc<Live>,
+    /// Where the weights are.
+    pub weights: Arc<dyn WeightSource>,
+    /// How long things may take.
+    pub timeouts: Timeouts,
+    /// How much there may be of things.
+    pub limits: Limits,
+    /// Whether clients are believed what they say of themselves.
+    pub trust_forwarded: bool,
+    /// The pool's name.
+    pub name: &'static str,
+    /// Where requests are counted.
+    pub metrics: WorkerMetrics,
+    /// Where they are logged.
+    pub log: WorkerLog,
+    /// Counts Endpoints that are left alone for a while.
+    pub ejections: Counter,
+}
+
+/// See the module's text.
+pub struct Worker {
+    current: RefCell<Rc<Current>>,
+    weights: Arc<dyn WeightSource>,
+    clock: Rc<Clock>,
+    flusher: Rc<Flusher>,
+    pool: Rc<UpstreamPool>,
+    timeouts: Rc<Timeouts>,
+    limits: Limits,
+    trust_forwarded: bool,
+    name: &'static str,
+    chance: RefCell<fastrand::Rng>,
+    blocks: RefCell<Blocks>,
+    picker: RefCell<Picker>,
+    metrics: RefCell<WorkerMetrics>,
+    connections: ConnectionMetrics,
+    log: RefCell<WorkerLog>,
+    ejections: Counter,
+    draining: Cell<bool>,
+}
+
+impl Worker {
+    /// Must be called on the worker's thread.
+    pub fn new(parts: WorkerParts) -> Rc<Self> {
+        let mut chance = fastrand::Rng::new();
+        Rc::new(Worker {
+            current: RefCell::new(Rc::new(Current { live: parts.live })),
+            weights: parts.weights,
+            clock: Clock::new(),
+            flusher: Rc::default(),
+            pool: Rc::new(UpstreamPool::new(
+                parts.limits.upstream_idle_per_endpoint,
+                parts.timeouts.upstream_idle,
+            )),
+            timeouts: Rc::new(parts.timeouts),
+            limits: parts.limits,
+            trust_forwarded: parts.trust_forwarded,
+            name: parts.name,
+            blocks: RefCell::new(Blocks::new(chance.fork())),
+            picker: RefCell::new(Picker::new(chance.fork())),
+            chance: RefCell::new(chance),
+            connections: parts.metrics.connections().clone(),
+            metrics: RefCell::new(parts.metrics),
+            log: RefCell::new(parts.log),
+            ejections: parts.ejections,
+            draining: Cell::new(false),
+        })
+    }
+
+    /// The state that a request that begins now is served by.
+    pub fn current(&self) -> Rc<Current> {
+        self.current.borrow().clone()
+    }
+
+    /// Takes over a newly published state. Requests in hand go on with theirs.
+    pub fn publish(&self, live: Arc<Live>) {
+        self.picker.borrow_mut().keep(&live.snapshot);
+        *self.current.borrow_mut() = Rc::new(Current { live });
+    }
+
+    /// Finds the Location and chooses its Variant; notes both in `journal`.
+    ///
+    /// # Errors
+    /// The fault to answer with.
+    pub fn choose(
+        &self,
+        host: &str,
+        parts: &request::Parts,
+        journal: &mut Journal,
+    ) -> Result<Arc<Backend>, Fault> {
+        let current = journal.current().clone();
+        let live = &current.live;
+        let host = normalize(host).ok_or(Fault::BadHost)?;
+        let id = match live.router.find(&host, parts.uri.path()) {
+            Found::Location(id) => id,
+            Found::Ambiguous => return Err(Fault::AmbiguousPath),
+            Found::NoHost | Found::NoPath(_) => return Err(Fault::NoLocation),
+        };
+        let location = live.snapshot.location(id).ok_or(Fault::NoLocation)?;
+        journal.location = Some(id);
+        let split = &location.split;
+        let slot = live.slot(id).unwrap_or(SlotId(u32::MAX));
+        let weights = self.weights.weights(slot);
+        let mut blocks = self.blocks.borrow_mut();
+        let mut draw = blocks.slot(slot, &weights);
+        let decision = decide(split, &parts.headers, &weights, &mut draw);
+        let resolved =
+            resolve(&live.snapshot, location, decision).map_err(|_| Fault::NoEndpoint)?;
+        journal.decision = Some(resolved.decision);
+        live.snapshot
+            .backend(resolved.backend)
+            .cloned()
+            .ok_or(Fault::NoEndpoint)
+    }
+
+    /// The Endpoint of `backend` that is next, leaving out those in `tried`.
+    pub fn pick(&self, backend: &Backend, tried: &[SocketAddr]) -> Option<SocketAddr> {
+        self.picker
+            .borrow_mut()
+            .pick(backend, tried, self.now())
+            .map(|endpoint| endpoint.addr)
+    }
+
+    /// Leaves an Endpoint alone for a while: it did not accept.
+    pub fn eject(&self, endpoint: SocketAddr) {
+        self.picker
+            .borrow_mut()
+            .health()
+            .refused(endpoint, self.now());
+        self.ejections.inc();
+    }
+
+    /// An Endpoint has answered: whatever was held against it is forgotten.
+    pub fn endpoint_answered(&self, endpoint: SocketAddr) {
+        self.picker.borrow_mut().health().answered(endpoint);
+    }
+
+    fn now(&self) -> Tick {
+        Tick(self.clock.millis())
+    }
+
+    /// A new connection to `endpoint`.
+    pub async fn connect(&self, endpoint: SocketAddr) -> io::Result<Box<Upstream>> {
+        Upstream::connect(endpoint, &self.timeouts, &self.clock, &self.flusher).await
+    }
+
+    /// The id of a request: 32 hexadecimal digits, or what a trusted client gave it.
+    pub fn request_id(&self, headers: &HeaderMap) -> HeaderValue {
+        if self.trust_forwarded
+            && let Some(id) = headers.get(X_REQUEST_ID)
+            && (1..=REQUEST_ID_MAX).contains(&id.len())
+        {
+            return id.clone();
+        }
+        let id = hex(self.chance.borrow_mut().u128(..));
+        HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("0"))
+    }
+
+    /// Counts and logs a finished request.
+    pub fn observe(&self, record: &Record<'_>) {
+        self.metrics.borrow_mut().observe(record);
+        self.log.borrow_mut().write(record);
+    }
+
+    /// Counts what never became a request.
+    pub fn count_fault(&self, fault: Fault) {
+        self.metrics.borrow_mut().count_fault(fault.name());
+    }
+
+    /// Called every tick: time goes on, idle connections go, the log is handed over.
+    pub fn tick(&self) {
+        self.clock.tick();
+        if self.clock.now().is_multiple_of(4) {
+            self.pool.sweep();
+        }
+        self.log.borrow_mut().tick();
+    }
+
+    /// Ends what can be ended: idle connections now, the others after their answer.
+    pub fn drain(&self) {
+        self.draining.set(true);
+        self.clock.nudge_all();
+    }
+
+    /// Whether the worker is on its way out.
+    pub fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    /// Whether requests are logged.
+    pub fn logs(&self) -> bool {
+        self.log.borrow().is_on()
+    }
+
+    /// Counts connections.
+    pub fn connections(&self) -> &ConnectionMetrics {
+        &self.connections
+    }
+
+    /// The coarse clock.
+    pub fn clock(&self) -> &Rc<Clock> {
+        &self.clock
+    }
+
+    /// The held writes.
+    pub fn flusher(&self) -> &Rc<Flusher> {
+        &self.flusher
+    }
+
+    /// The kept connections.
+    pub fn pool(&self) -> &Rc<UpstreamPool> {
+        &self.pool
+    }
+
+    /// How long things may take.
+    pub fn timeouts(&self) -> &Rc<Timeouts> {
+        &self.timeouts
+    }
+
+    /// How much there may be of things.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Whether clients are believed what they say of themselves.
+    pub fn trusts_forwarded(&self) -> bool {
+        self.trust_forwarded
+    }
+
+    /// The pool's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// 32 hexadecimal digits.
+fn hex(id: u128) -> [u8; 32] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [b'0'; 32];
+    for (index, digit) in text.iter_mut().enumerate() {
+        let nibble = (id >> (124 - 4 * index)) & 0xf;
+        *digit = DIGITS[nibble as usize];
+    }
+    text
+}

@@ -1,0 +1,342 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use crate::model::{Pattern, Rule};
+use crate::routing::fixtures::{Fixed, cookie_rule, header_rule, headers, split, weights};
+
+/// Decides over stable and one canary; `point` is what chance would give. Returns the variant, the
+/// reason, and how often chance was asked.
+fn run(
+    rules: Vec<Rule>,
+    lines: &[(&str, &str)],
+    shares: [u32; 2],
+    point: u32,
+) -> (usize, Reason, u32) {
+    let split = split(&shares, rules);
+    let mut draw = Fixed::new(point);
+    let decision = decide(&split, &headers(lines), &split.weights(), &mut draw);
+    (decision.variant, decision.reason, draw.asked)
+}
+
+/// Weights that leave all to stable, so that only a rule can choose the canary.
+const STABLE_ONLY: [u32; 2] = [100, 0];
+/// Weights that leave all to the canary, so that only a rule can choose stable.
+const CANARY_ONLY: [u32; 2] = [0, 100];
+
+const CANARY_BY_HEADER: (usize, Reason, u32) = (1, Reason::Header, 0);
+const STABLE_BY_HEADER: (usize, Reason, u32) = (0, Reason::Header, 0);
+const CANARY_BY_COOKIE: (usize, Reason, u32) = (1, Reason::Cookie, 0);
+const STABLE_BY_COOKIE: (usize, Reason, u32) = (0, Reason::Cookie, 0);
+const STABLE_BY_WEIGHT: (usize, Reason, u32) = (0, Reason::Weight, 0);
+const CANARY_BY_WEIGHT: (usize, Reason, u32) = (1, Reason::Weight, 0);
+
+fn header(test: HeaderTest) -> Vec<Rule> {
+    vec![header_rule(1, "x-canary", test)]
+}
+
+fn value(text: &str) -> HeaderTest {
+    HeaderTest::Value(text.into())
+}
+
+fn matches(text: &str) -> HeaderTest {
+    HeaderTest::Pattern(Pattern::new(text).unwrap())
+}
+
+#[test]
+fn a_split_without_canaries_reads_nothing() {
+    let split = split(
+        &[0],
+        vec![header_rule(1, "x-canary", HeaderTest::AlwaysNever)],
+    );
+    let mut draw = Fixed::new(0);
+    let decision = decide(
+        &split,
+        &headers(&[("x-canary", "always")]),
+        &weights(&[0, 100]),
+        &mut draw,
+    );
+    assert_eq!(
+        decision,
+        Decision {
+            variant: STABLE,
+            reason: Reason::Only
+        }
+    );
+    assert_eq!(draw.asked, 0);
+}
+
+#[test]
+fn header_without_value() {
+    let rules = || header(HeaderTest::AlwaysNever);
+    assert_eq!(
+        run(rules(), &[("X-Canary", "always")], STABLE_ONLY, 0),
+        CANARY_BY_HEADER
+    );
+    assert_eq!(
+        run(rules(), &[("X-Canary", "never")], CANARY_ONLY, 0),
+        STABLE_BY_HEADER
+    );
+    for other in ["", "Always", "NEVER", "true", "always, always", "alway"] {
+        let lines = [("x-canary", other)];
+        assert_eq!(
+            run(rules(), &lines, CANARY_ONLY, 0),
+            CANARY_BY_WEIGHT,
+            "{other:?}"
+        );
+        assert_eq!(
+            run(rules(), &lines, STABLE_ONLY, 0),
+            STABLE_BY_WEIGHT,
+            "{other:?}"
+        );
+    }
+    assert_eq!(run(rules(), &[], STABLE_ONLY, 0), STABLE_BY_WEIGHT);
+}
+
+#[test]
+fn header_value() {
+    let rules = || header(value("DoCanary"));
+    assert_eq!(
+        run(rules(), &[("x-canary", "DoCanary")], STABLE_ONLY, 0),
+        CANARY_BY_HEADER
+    );
+    for other in ["docanary", "DoCanary2", "always", "DoCanary, DoCanary", ""] {
+        assert_eq!(
+            run(rules(), &[("x-canary", other)], STABLE_ONLY, 0),
+            STABLE_BY_WEIGHT
+        );
+    }
+    // `never` has no meaning beside a value: the weights go on.
+    assert_eq!(
+        run(rules(), &[("x-canary", "never")], CANARY_ONLY, 0),
+        CANARY_BY_WEIGHT
+    );
+}
+
+#[test]
+fn header_pattern() {
+    let rules = || header(matches("^Do[A-Z][a-z]+y$"));
+    assert_eq!(
+        run(rules(), &[("x-canary", "DoCanary")], STABLE_ONLY, 0),
+        CANARY_BY_HEADER
+    );
+    assert_eq!(
+        run(rules(), &[("x-canary", "Docanary")], STABLE_ONLY, 0),
+        STABLE_BY_WEIGHT
+    );
+    assert_eq!(
+        run(rules(), &[("x-canary", "always")], STABLE_ONLY, 0),
+        STABLE_BY_WEIGHT
+    );
+    assert_eq!(
+        run(rules(), &[("x-canary", "never")], CANARY_ONLY, 0),
+        CANARY_BY_WEIGHT
+    );
+    let loose = header(matches("gz|sz"));
+    assert_eq!(
+        run(loose.clone(), &[("x-canary", "xxgzxx")], STABLE_ONLY, 0),
+        CANARY_BY_HEADER
+    );
+    assert_eq!(
+        run(loose, &[("x-canary", "GZ")], STABLE_ONLY, 0),
+        STABLE_BY_WEIGHT
+    );
+    let never = header(matches("never"));
+    assert_eq!(
+        run(never, &[("x-canary", "never")], STABLE_ONLY, 0),
+        CANARY_BY_HEADER
+    );
+}
+
+#[test]
+fn an_invalid_header_rule_never_decides() {
+    let rules = || {
+        vec![
+            header_rule(1, "x-canary", HeaderTest::Invalid),
+            cookie_rule(1, "c"),
+        ]
+    };
+    let forced = [("x-canary", "always"), ("cookie", "c=always")];
+    assert_eq!(run(rules(), &forced, STABLE_ONLY, 0), CANARY_BY_COOKIE);
+    assert_eq!(
+        run(rules(), &[("x-canary", "never")], CANARY_ONLY, 0),
+        CANARY_BY_WEIGHT
+    );
+    assert_eq!(
+        run(rules(), &[("x-canary", "always")], STABLE_ONLY, 0),
+        STABLE_BY_WEIGHT
+    );
+}
+
+#[test]
+fn header_lines_are_one_value() {
+    let twice = [("x-canary", "always"), ("X-Canary", "always")];
+    assert_eq!(
+        run(header(HeaderTest::AlwaysNever), &twice, STABLE_ONLY, 0),
+        STABLE_BY_WEIGHT
+    );
+    assert_eq!(
+        run(header(value("always")), &twice, STABLE_ONLY, 0),
+        STABLE_BY_WEIGHT
+    );
+    assert_eq!(
+        run(header(value("always, always")), &twice, STABLE_ONLY, 0),
+        CANARY_BY_HEADER
+    );
+    assert_eq!(
+        run(header(matches("lways")), &twice, STABLE_ONLY, 0),
+        CANARY_BY_HEADER
+    );
+    assert_eq!(
+        run(header(matches("^always$")), &twice, STABLE_ONLY, 0),
+        STABLE_BY_WEIGHT
+    );
+}
+
+#[test]
+fn cookies() {
+    let rules = || vec![cookie_rule(1, "Canary-By-Cookie")];
+    for (cookie, share, expected) in [
+        ("Canary-By-Cookie=always", STABLE_ONLY, CANARY_BY_COOKIE),
+        (
+            "a=b; canary-by-cookie=always",
+            STABLE_ONLY,
+            CANARY_BY_COOKIE,
+        ),
+        ("canary-by-cookie=never", CANARY_ONLY, STABLE_BY_COOKIE),
+        (
+            "canary-by-cookie=never; canary-by-cookie=always",
+            STABLE_ONLY,
+            STABLE_BY_COOKIE,
+        ),
+        ("canary-by-cookie=badcookie", CANARY_ONLY, CANARY_BY_WEIGHT),
+        (
+            "canary-by-cookie=x; canary-by-cookie=never",
+            CANARY_ONLY,
+            CANARY_BY_WEIGHT,
+        ),
+        ("canary-by-cookie=\"always\"", STABLE_ONLY, STABLE_BY_WEIGHT),
+        ("canary-by-cookie=Always", STABLE_ONLY, STABLE_BY_WEIGHT),
+        ("canary-by-cookie=", STABLE_ONLY, STABLE_BY_WEIGHT),
+        ("=always", STABLE_ONLY, STABLE_BY_WEIGHT),
+    ] {
+        assert_eq!(
+            run(rules(), &[("cookie", cookie)], share, 0),
+            expected,
+            "{cookie}"
+        );
+    }
+    let lines = [("cookie", "a=b"), ("cookie", "canary-by-cookie=always")];
+    assert_eq!(run(rules(), &lines, STABLE_ONLY, 0), CANARY_BY_COOKIE);
+}
+
+#[test]
+fn header_then_cookie_then_weight() {
+    let rules = |test| vec![header_rule(1, "x-canary", test), cookie_rule(1, "c")];
+    let both = |header, cookie| [("x-canary", header), ("cookie", cookie)];
+    let plain = HeaderTest::AlwaysNever;
+    for (header, cookie, share, expected) in [
+        ("always", "c=never", STABLE_ONLY, CANARY_BY_HEADER),
+        ("never", "c=always", CANARY_ONLY, STABLE_BY_HEADER),
+        ("other", "c=always", STABLE_ONLY, CANARY_BY_COOKIE),
+        ("other", "c=never", CANARY_ONLY, STABLE_BY_COOKIE),
+        ("other", "c=other", CANARY_ONLY, CANARY_BY_WEIGHT),
+    ] {
+        let lines = both(header, cookie);
+        assert_eq!(
+            run(rules(plain.clone()), &lines, share, 0),
+            expected,
+            "{header} {cookie}"
+        );
+    }
+    let lines = both("other", "c=always");
+    assert_eq!(
+        run(rules(value("DoCanary")), &lines, STABLE_ONLY, 0),
+        CANARY_BY_COOKIE
+    );
+}
+
+#[test]
+fn rules_of_several_canaries_are_asked_in_order() {
+    let rules = vec![
+        header_rule(1, "x-one", value("1")),
+        header_rule(2, "x-two", HeaderTest::AlwaysNever),
+        cookie_rule(1, "c"),
+    ];
+    let split = split(&[100, 0, 0], rules);
+    let choose = |lines: &[(&str, &str)]| {
+        decide(
+            &split,
+            &headers(lines),
+            &split.weights(),
+            &mut Fixed::new(0),
+        )
+        .variant
+    };
+    assert_eq!(choose(&[("x-one", "1"), ("x-two", "always")]), 1);
+    assert_eq!(choose(&[("x-one", "2"), ("x-two", "always")]), 2);
+    // A younger canary's header comes before an older one's cookie, and its `never` ends it all.
+    assert_eq!(choose(&[("cookie", "c=always"), ("x-two", "always")]), 2);
+    assert_eq!(choose(&[("cookie", "c=always"), ("x-two", "never")]), 0);
+    assert_eq!(choose(&[("cookie", "c=always")]), 1);
+}
+
+#[test]
+fn weights_decide_by_the_point() {
+    let split = split(&[60, 10, 30], vec![]);
+    let variant = |point| {
+        let mut draw = Fixed::new(point);
+        let decision = decide(&split, &HeaderMap::new(), &split.weights(), &mut draw);
+        assert_eq!((decision.reason, draw.asked), (Reason::Weight, 1));
+        decision.variant
+    };
+    let counts = (0..100).fold([0; 3], |mut counts, point| {
+        counts[variant(point)] += 1;
+        counts
+    });
+    assert_eq!(counts, [60, 10, 30]);
+}
+
+#[test]
+fn weights_without_choice_need_no_chance() {
+    for (shares, expected) in [
+        ([0, 0], 0),
+        ([100, 0], 0),
+        ([0, 150], 1),
+        ([0, u32::MAX], 1),
+    ] {
+        assert_eq!(
+            run(vec![], &[], shares, 7),
+            (expected, Reason::Weight, 0),
+            "{shares:?}"
+        );
+    }
+}
+
+#[test]
+fn the_slot_counts_and_not_the_object() {
+    let split = split(&[100, 0], vec![]);
+    let decision = decide(
+        &split,
+        &HeaderMap::new(),
+        &weights(&[0, 5]),
+        &mut Fixed::new(0),
+    );
+    assert_eq!(decision.variant, 1);
+}
+
+#[test]
+fn a_slot_with_rubbish_gives_a_variant() {
+    let split = split(
+        &[100, 0],
+        vec![header_rule(7, "x-canary", HeaderTest::AlwaysNever)],
+    );
+    let rubbish = [&[0, 0, 9][..], &[u32::MAX; 8], &[1, 1, 1, 1, 1, 1, 1, 1]];
+    for values in rubbish {
+        for point in [0, 1, 2, 7, u32::MAX] {
+            let lines = headers(&[("x-canary", "always")]);
+            let decision = decide(&split, &lines, &weights(values), &mut Fixed::new(point));
+            assert!(decision.variant < 2, "{values:?} {point}");
+            assert_eq!(decision.reason, Reason::Weight);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Who answers at a Location: rules, weights, Endpoints.
+
+use http::HeaderMap;
+use serde::Serialize;
+
+use super::Answer;
+use crate::model::{
+    Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef, STABLE, Snapshot, Test,
+};
+use crate::routing::{self, Chosen, Decision, Draw, Reason, ask, decide, resolve, seen};
+
+/// One rule and what it says about the request.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RuleStep {
+    /// The name of the canary that the rule is for.
+    pub canary: String,
+    /// What it looks at.
+    pub test: Test,
+    /// The value that the request has there, bytes that are no text replaced.
+    pub seen: Option<String>,
+    /// What follows.
+    pub answer: RuleAnswer,
+}
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleAnswer {
+    /// Its canary answers.
+    Canary,
+    /// Stable answers.
+    Stable,
+    /// Nothing: the next rule is asked.
+    Next,
+    /// An earlier rule has decided.
+    NotAsked,
+}
+
+/// One Variant of the Split.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VariantShare {
+    /// Its name.
+    pub name: String,
+    /// The Ingress that asks for it.
+    pub ingress: ObjectRef,
+    /// Who answers for it.
+    pub backend: Option<BackendKey>,
+    /// Why that Backend has no Endpoint by its own fault, if so.
+    pub fault: Option<BackendFault>,
+    /// Endpoints that take requests.
+    pub ready: usize,
+    /// Endpoints that are shutting down and still serve.
+    pub draining: usize,
+    /// Its weight.
+    pub weight: u32,
+    /// Its part of the requests that no rule decides, 0 to 1.
+    pub share: f64,
+    /// The Variant that answers when this one is chosen: itself, stable in its place, or none (503).
+    pub answered_by: Option<String>,
+}
+
+/// Who answers this request.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answered {
+    /// This Variant, always.
+    By {
+        /// The Variant's name.
+        variant: String,
+        /// What decided for it.
+        reason: Reason,
+    },
+    /// A Variant was chosen and nobody has an Endpoint for it: 503.
+    Nobody {
+        /// The name of the Variant that was chosen.
+        chosen: String,
+        /// What decided for it.
+        reason: Reason,
+    },
+    /// Chance, by the shares of the Variants.
+    ByWeight,
+}
+
+pub(super) fn answer(snapshot: &Snapshot, location: &Location, headers: &HeaderMap) -> Answer {
+    let split = &location.split;
+    let mut draw = Asked(false);
+    let decision = decide(split, headers, &split.weights(), &mut draw);
+    Answer {
+        location: location.key.clone(),
+        ingress: location.ingress.clone(),
+        rules: rules(location, headers),
+        variants: variants(snapshot, location),
+        answered: if draw.0 {
+            Answered::ByWeight
+        } else {
+            answered(snapshot, location, decision)
+        },
+    }
+}
+
+/// Remembers whether chance was asked.
+struct Asked(bool);
+
+impl Draw for Asked {
+    fn point(&mut self, _total: u32) -> u32 {
+        self.0 = true;
+        0
+    }
+}
+
+fn answered(snapshot: &Snapshot, location: &Location, decision: Decision) -> Answered {
+    match resolve(snapshot, location, decision) {
+        Ok(Chosen { decision, .. }) => Answered::By {
+            variant: name(location, decision.variant),
+            reason: decision.reason,
+        },
+        Err(_) => Answered::Nobody {
+            chosen: name(location, decision.variant),
+            reason: decision.reason,
+        },
+    }
+}
+
+fn rules(location: &Location, headers: &HeaderMap) -> Vec<RuleStep> {
+    let split = &location.split;
+    let asked = split.variants.len() > 1;
+    let mut decided = !asked;
+    let step = |rule: &crate::model::Rule| {
+        let answer = match ask(&rule.test, headers) {
+            _ if decided => RuleAnswer::NotAsked,
+            routing::Answer::Canary => RuleAnswer::Canary,
+            routing::Answer::Stable => RuleAnswer::Stable,
+            routing::Answer::Next => RuleAnswer::Next,
+        };
+        decided |= matches!(answer, RuleAnswer::Canary | RuleAnswer::Stable);
+        RuleStep {
+            canary: name(location, usize::from(rule.variant)),
+            test: rule.test.clone(),
+            seen: seen(&rule.test, headers),
+            answer,
+        }
+    };
+    split.rules.iter().map(step).collect()
+}
+
+fn seen(test: &Test, headers: &HeaderMap) -> Option<String> {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    match test {
+        Test::Header { name, .. } => seen::header(headers, name).map(|value| text(&value)),
+        Test::Cookie { name, .. } => seen::cookie(headers, name).map(text),
+    }
+}
+
+fn variants(snapshot: &Snapshot, location: &Location) -> Vec<VariantShare> {
+    let total = f64::from(location.split.weights().total());
+    let share = |(index, variant): (usize, &crate::model::Variant)| {
+        let backend = snapshot.backend(variant.backend).map(AsRef::as_ref);
+        let count = |state| backend.map_or(0, |backend: &Backend| count(backend, state));
+        let decision = Decision {
+            variant: index,
+            reason: Reason::Weight,
+        };
+        let chosen = resolve(snapshot, location, decision);
+        VariantShare {
+            name: variant.name.to_string(),
+            ingress: variant.ingress.clone(),
+            backend: backend.map(|backend| backend.key.clone()),
+            fault: backend.and_then(|backend| backend.fault),
+            ready: count(EndpointState::Ready),
+            draining: count(EndpointState::Draining),
+            weight: variant.weight,
+            share: match total > 0.0 {
+                true => f64::from(variant.weight) / total,
+                false => f64::from(u8::from(index == STABLE)),
+            },
+            answered_by: chosen
+                .ok()
+                .map(|chosen| name(location, chosen.decision.variant)),
+        }
+    };
+    location
+        .split
+        .variants
+        .iter()
+        .enumerate()
+        .map(share)
+        .collect()
+}
+
+fn count(backend: &Backend, state: EndpointState) -> usize {
+    backend
+        .endpoints
+        .iter()
+        .filter(|endpoint| endpoint.state == state)
+        .count()
+}
+
+fn name(location: &Location, variant: usize) -> String {
+    let variant = location.split.variants.get(variant);
+    variant.map_or_else(String::new, |variant| variant.name.to_string())
+}

@@ -1,0 +1,227 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use super::*;
+use crate::model::EndpointState::{Draining, Ready};
+use crate::model::PathKind::{Exact, Prefix};
+use crate::model::{HeaderTest, Rule};
+use crate::routing::Reason;
+use crate::routing::fixtures::{backend, cookie_rule, header_rule, headers, key, snapshot, split};
+
+fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> Explanation {
+    let headers = headers(lines);
+    let query = Query {
+        method: &Method::GET,
+        host,
+        path,
+        headers: &headers,
+    };
+    explain(snapshot, &Router::build(snapshot), &query)
+}
+
+/// One Location, split over `app` (two Endpoints) and `app-canary` (`canary` Endpoints).
+fn shop(weights: &[u32], rules: Vec<Rule>, canary: usize) -> Snapshot {
+    let mut snapshot = snapshot(&[("shop.example", "/", Prefix)]);
+    let mut location = snapshot.locations[0].as_ref().clone();
+    location.split = split(weights, rules);
+    snapshot.locations[0] = Arc::new(location);
+    let canaries = [(7, Ready), (8, Draining)];
+    snapshot.backends = vec![
+        Arc::new(backend("app", &[(1, Ready), (2, Ready)])),
+        Arc::new(backend("app-canary", &canaries[..canary])),
+    ];
+    snapshot
+}
+
+fn answer(snapshot: &Snapshot, lines: &[(&str, &str)]) -> Answer {
+    match run(snapshot, "Shop.example:80", "/x", lines).outcome {
+        Outcome::Location(answer) => *answer,
+        other => panic!("no location: {other:?}"),
+    }
+}
+
+#[test]
+fn candidates_for_the_host() {
+    let state = snapshot(&[("a.foo.com", "/", Prefix), ("*.foo.com", "/", Prefix)]);
+    let hosts = |host: &str| -> Vec<(String, bool)> {
+        let hosts = run(&state, host, "/", &[]).hosts;
+        hosts
+            .into_iter()
+            .map(|host| (host.pattern.to_string(), host.exists))
+            .collect()
+    };
+    let named = |list: &[(&str, bool)]| -> Vec<(String, bool)> {
+        list.iter()
+            .map(|(name, exists)| ((*name).to_owned(), *exists))
+            .collect()
+    };
+    assert_eq!(hosts("a.foo.com"), named(&[("a.foo.com", true)]));
+    assert_eq!(
+        hosts("B.foo.com:80"),
+        named(&[("b.foo.com", false), ("*.foo.com", true)])
+    );
+    assert_eq!(
+        hosts("other.com"),
+        named(&[("other.com", false), ("*.com", false), ("", false)])
+    );
+    assert_eq!(hosts(""), named(&[("", false)]));
+    assert_eq!(run(&state, "a b", "/", &[]).outcome, Outcome::InvalidHost);
+    assert_eq!(run(&state, "other.com", "/", &[]).outcome, Outcome::NoHost);
+}
+
+#[test]
+fn candidates_for_the_path() {
+    let lines = [
+        ("", "/", Prefix),
+        ("", "/a", Prefix),
+        ("", "/a", Exact),
+        ("", "/a/", Prefix),
+        ("", "/a/b", Prefix),
+        ("", "/b", Prefix),
+    ];
+    let state = snapshot(&lines);
+    let explanation = run(&state, "", "/a", &[]);
+    let paths: Vec<_> = explanation
+        .paths
+        .iter()
+        .map(|path| path.location.clone())
+        .collect();
+    assert_eq!(paths, [&lines[2], &lines[3], &lines[1], &lines[0]].map(key));
+    assert_eq!(explanation.host_rule(), Some(&HostPattern::Any));
+    let explanation = run(&snapshot(&lines[1..]), "", "/c", &[]);
+    assert_eq!(
+        (explanation.paths.len(), explanation.outcome),
+        (0, Outcome::NoPath)
+    );
+}
+
+#[test]
+fn readings_of_an_ambiguous_path() {
+    let state = snapshot(&[("", "/", Prefix), ("", "/admin", Prefix)]);
+    let readings = |path| match run(&state, "", path, &[]).outcome {
+        Outcome::Ambiguous { readings } => readings,
+        other => panic!("{other:?}"),
+    };
+    let admin = Some(key(&("", "/admin", Prefix)));
+    let read = |path: &str| Reading::As {
+        path: path.to_owned(),
+        location: admin.clone(),
+    };
+    assert_eq!(readings("/x/../admin"), [read("/admin")]);
+    assert_eq!(
+        readings("/%2fadmin"),
+        [read("/admin"), read("//admin")][..1]
+    );
+    assert_eq!(readings("/.."), [Reading::AboveRoot]);
+    assert_eq!(readings("/%zz"), [Reading::Malformed]);
+}
+
+#[test]
+fn shares_and_endpoints() {
+    let answer = answer(&shop(&[95, 5], vec![], 2), &[]);
+    assert_eq!(answer.answered, Answered::ByWeight);
+    let variants = &answer.variants;
+    assert_eq!((variants[0].share, variants[1].share), (0.95, 0.05));
+    assert_eq!((variants[0].ready, variants[0].draining), (2, 0));
+    assert_eq!((variants[1].ready, variants[1].draining), (1, 1));
+    assert_eq!(variants[1].answered_by.as_deref(), Some("canary1"));
+    assert_eq!(
+        variants[1].backend.as_ref().unwrap().to_string(),
+        "shop-app-canary-80"
+    );
+}
+
+#[test]
+fn no_weight_at_all_is_stable() {
+    let answer = answer(&shop(&[0, 0], vec![], 1), &[]);
+    assert_eq!(
+        (answer.variants[0].share, answer.variants[1].share),
+        (1.0, 0.0)
+    );
+    let stable = Answered::By {
+        variant: "stable".to_owned(),
+        reason: Reason::Weight,
+    };
+    assert_eq!(answer.answered, stable);
+}
+
+#[test]
+fn rules_are_shown_in_order_with_what_they_saw() {
+    let rules = || {
+        vec![
+            header_rule(1, "x-canary", HeaderTest::Value("yes".into())),
+            header_rule(1, "x-other", HeaderTest::AlwaysNever),
+            cookie_rule(1, "c"),
+        ]
+    };
+    let state = shop(&[95, 5], rules(), 1);
+    let lines = [
+        ("x-canary", "no"),
+        ("x-other", "never"),
+        ("cookie", "c=always"),
+    ];
+    let explained = answer(&state, &lines);
+    let steps: Vec<_> = explained
+        .rules
+        .iter()
+        .map(|step| (step.seen.as_deref().unwrap(), step.answer))
+        .collect();
+    let expected = [
+        ("no", RuleAnswer::Next),
+        ("never", RuleAnswer::Stable),
+        ("always", RuleAnswer::NotAsked),
+    ];
+    assert_eq!(steps, expected);
+    let stable = Answered::By {
+        variant: "stable".to_owned(),
+        reason: Reason::Header,
+    };
+    assert_eq!(explained.answered, stable);
+    let explained = answer(&state, &[]);
+    assert!(
+        explained
+            .rules
+            .iter()
+            .all(|step| step.answer == RuleAnswer::Next)
+    );
+    assert!(explained.rules.iter().all(|step| step.seen.is_none()));
+}
+
+#[test]
+fn rules_without_a_canary_are_not_asked() {
+    let rules = vec![header_rule(1, "x-canary", HeaderTest::AlwaysNever)];
+    let answer = answer(&shop(&[100], rules, 1), &[("x-canary", "always")]);
+    assert_eq!(answer.rules[0].answer, RuleAnswer::NotAsked);
+    let only = Answered::By {
+        variant: "stable".to_owned(),
+        reason: Reason::Only,
+    };
+    assert_eq!(answer.answered, only);
+}
+
+#[test]
+fn missing_endpoints_are_told() {
+    let forced = [("cookie", "c=always")];
+    let explained = answer(&shop(&[95, 5], vec![cookie_rule(1, "c")], 0), &forced);
+    let instead = Answered::By {
+        variant: "stable".to_owned(),
+        reason: Reason::CanaryUnavailable,
+    };
+    assert_eq!(explained.answered, instead);
+    assert_eq!(explained.variants[1].answered_by.as_deref(), Some("stable"));
+
+    let mut state = shop(&[100, 0], vec![cookie_rule(1, "c")], 1);
+    state.backends[0] = Arc::new(backend("app", &[]));
+    let nobody = Answered::Nobody {
+        chosen: "stable".to_owned(),
+        reason: Reason::Weight,
+    };
+    assert_eq!(answer(&state, &[]).answered, nobody);
+    assert_eq!(answer(&state, &[]).variants[0].answered_by, None);
+    let canary = Answered::By {
+        variant: "canary1".to_owned(),
+        reason: Reason::Cookie,
+    };
+    assert_eq!(answer(&state, &forced).answered, canary);
+}

@@ -1,0 +1,128 @@
+//! What a request shows to a rule: one header's value, one cookie's value.
+
+use std::borrow::Cow;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+/// The value of a request header; several lines of one name joined by `, `, as nginx does.
+/// Allocates only for several lines.
+///
+/// Names are compared as `http` does, without regard to case. A header sent with `_` in its name is
+/// not taken for the one with `-`: ingress-nginx drops such headers before it looks at them, and a
+/// backend may well treat the two as different.
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
+    let mut lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let first = lines.next()?;
+    let Some(second) = lines.next() else {
+        return Some(Cow::Borrowed(first));
+    };
+    let mut joined = [first, b", ", second].concat();
+    for line in lines {
+        joined.extend_from_slice(b", ");
+        joined.extend_from_slice(line);
+    }
+    Some(Cow::Owned(joined))
+}
+
+/// The value of the first cookie with this name, over all Cookie lines in their order.
+///
+/// The name is compared without regard to case. The value goes up to the next `;` and is taken as
+/// it is, with quotes and spaces at its end; spaces around the name and before the value are not
+/// part of them. A piece without `=` or without a name is no cookie.
+pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b';'))
+        .find_map(|pair| value_of(pair, name.as_bytes()))
+}
+
+fn value_of<'a>(pair: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let equals = pair.iter().position(|byte| *byte == b'=')?;
+    let (key, value) = pair.split_at(equals);
+    let key = key.trim_ascii();
+    let same = !key.is_empty() && key.eq_ignore_ascii_case(name);
+    same.then(|| value[1..].trim_ascii_start())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+        lines
+            .iter()
+            .map(|(name, value)| {
+                let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+                (name, HeaderValue::from_str(value).unwrap())
+            })
+            .collect()
+    }
+
+    fn seen(lines: &[(&str, &str)], name: &'static str) -> Option<String> {
+        let headers = headers(lines);
+        let value = header(&headers, &HeaderName::from_static(name))?;
+        Some(String::from_utf8(value.into_owned()).unwrap())
+    }
+
+    #[test]
+    fn header_lines_are_joined() {
+        let lines = [("X", "a"), ("y", "1"), ("x", ""), ("X", "b")];
+        assert_eq!(seen(&lines, "x").as_deref(), Some("a, , b"));
+        assert_eq!(seen(&lines, "y").as_deref(), Some("1"));
+        assert_eq!(seen(&lines, "z"), None);
+    }
+
+    #[test]
+    fn one_header_line_is_borrowed() {
+        let headers = headers(&[("x", "a")]);
+        let value = header(&headers, &HeaderName::from_static("x"));
+        assert!(matches!(value, Some(Cow::Borrowed(b"a"))));
+    }
+
+    #[test]
+    fn a_header_with_underscores_is_another_one() {
+        assert_eq!(seen(&[("my_header", "a")], "my-header"), None);
+        assert_eq!(
+            seen(&[("My-Header", "a")], "my-header").as_deref(),
+            Some("a")
+        );
+    }
+
+    fn cookie_in(lines: &[&str], name: &str) -> Option<String> {
+        let lines: Vec<_> = lines.iter().map(|line| ("Cookie", *line)).collect();
+        let headers = headers(&lines);
+        Some(String::from_utf8(cookie(&headers, name)?.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn cookies() {
+        for (lines, expected) in [
+            (&["c=always"][..], Some("always")),
+            (&["a=1; C=always; b=2"], Some("always")),
+            (&["a=1;c=always"], Some("always")),
+            (&["c=never; c=always"], Some("never")),
+            (&["a=1", "c=always"], Some("always")),
+            (&["C=x", "c=always"], Some("x")),
+            (&["c=\"always\""], Some("\"always\"")),
+            (&["c=always ; b"], Some("always ")),
+            (&["c = always"], Some("always")),
+            (&["c=a=b"], Some("a=b")),
+            (&["c="], Some("")),
+            (&["c"], None),
+            (&["c; c=always"], Some("always")),
+            (&["cc=always; xc=always"], None),
+            (&["=always"], None),
+            (&[""], None),
+            (&[";;=;"], None),
+        ] {
+            assert_eq!(cookie_in(lines, "c").as_deref(), expected, "{lines:?}");
+        }
+        assert_eq!(cookie_in(&["=always"], ""), None);
+        assert_eq!(
+            cookie_in(&["canary-by-cookie=always"], "Canary-By-Cookie").as_deref(),
+            Some("always")
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! Every family that more than one module needs to know. Those of ingress-nginx keep its names,
+//! kinds and labels, because Flagger and the public dashboards query them.
+
+use super::Family;
+
+pub(crate) const REQUESTS: Family = Family::counter(
+    "nginx_ingress_controller_requests",
+    "Requests answered, by the main Ingress that owns their location",
+);
+pub(crate) const REQUEST_DURATION: Family = Family::histogram(
+    "nginx_ingress_controller_request_duration_seconds",
+    "Time from a request's head to the last byte of its answer",
+);
+pub(crate) const RESPONSE_DURATION: Family = Family::histogram(
+    "nginx_ingress_controller_response_duration_seconds",
+    "Time from the choice of the endpoint to the last byte of its response",
+);
+pub(crate) const HEADER_DURATION: Family = Family::histogram(
+    "nginx_ingress_controller_header_duration_seconds",
+    "Time from the choice of the endpoint to the head of its response",
+);
+pub(crate) const CONNECT_DURATION: Family = Family::histogram(
+    "nginx_ingress_controller_connect_duration_seconds",
+    "Time to connect to the endpoint; 0 when a kept connection was used",
+);
+pub(crate) const REQUEST_SIZE: Family = Family::histogram(
+    "nginx_ingress_controller_request_size",
+    "Bytes of a request, head and body",
+);
+pub(crate) const RESPONSE_SIZE: Family = Family::histogram(
+    "nginx_ingress_controller_response_size",
+    "Bytes of a response body sent to the client",
+);
+pub(crate) const BYTES_SENT: Family = Family::histogram(
+    "nginx_ingress_controller_bytes_sent",
+    "Bytes of a response body sent to the client; deprecated, use response_size",
+);
+pub(crate) const PROCESS_CONNECTIONS: Family = Family::gauge(
+    "nginx_ingress_controller_nginx_process_connections",
+    "Client connections now, by state: active is all, writing has a request, waiting has none",
+);
+pub(crate) const PROCESS_CONNECTIONS_TOTAL: Family = Family::counter(
+    "nginx_ingress_controller_nginx_process_connections_total",
+    "Client connections so far, by state: accepted is all, handled is those not refused",
+);
+pub(crate) const PROCESS_REQUESTS_TOTAL: Family = Family::counter(
+    "nginx_ingress_controller_nginx_process_requests_total",
+    "Requests so far",
+);
+pub(crate) const PROCESS_CPU: Family = Family::counter(
+    "nginx_ingress_controller_nginx_process_cpu_seconds_total",
+    "CPU time used by the process, in seconds",
+);
+pub(crate) const PROCESS_RESIDENT: Family = Family::gauge(
+    "nginx_ingress_controller_nginx_process_resident_memory_bytes",
+    "Resident memory of the process, in bytes",
+);
+pub(crate) const PROCESS_VIRTUAL: Family = Family::gauge(
+    "nginx_ingress_controller_nginx_process_virtual_memory_bytes",
+    "Virtual memory of the process, in bytes",
+);
+pub(crate) const PROCESS_START: Family = Family::gauge(
+    "nginx_ingress_controller_nginx_process_oldest_start_time_seconds",
+    "Start of the process, in seconds since 1970-01-01",
+);
+pub(crate) const RELOADS: Family = Family::counter(
+    "nginx_ingress_controller_success",
+    "Configurations applied so far",
+);
+pub(crate) const RELOAD_ERRORS: Family = Family::counter(
+    "nginx_ingress_controller_errors",
+    "Configurations that could not be applied",
+);
+pub(crate) const LAST_RELOAD_SUCCESSFUL: Family = Family::gauge(
+    "nginx_ingress_controller_config_last_reload_successful",
+    "1 when the last configuration could be applied, else 0",
+);
+pub(crate) const LAST_RELOAD_TIMESTAMP: Family = Family::gauge(
+    "nginx_ingress_controller_config_last_reload_successful_timestamp_seconds",
+    "When a configuration was last applied, in seconds since 1970-01-01",
+);
+
+/// What every request really met.
+pub(crate) const TRUTH: Family = Family::counter(
+    "splitter_requests_total",
+    "Requests, by the location they belong to and the Ingress, Service and variant chosen for them",
+);
+pub(crate) const FAULTS: Family = Family::counter(
+    "splitter_faults_total",
+    "Answers made by the proxy itself and refusals before there was a request, by name",
+);
+pub(crate) const RETRIES: Family = Family::counter(
+    "splitter_retries_total",
+    "Further endpoints tried after the first one of a request",
+);
+pub(crate) const CONNECTIONS_OPEN: Family =
+    Family::gauge("splitter_connections_open", "Client connections now");
+pub(crate) const CONNECTIONS_ACCEPTED: Family = Family::counter(
+    "splitter_connections_accepted_total",
+    "Client connections accepted, those refused afterwards among them",
+);
+pub(crate) const CONNECTIONS_REFUSED: Family = Family::counter(
+    "splitter_connections_refused_total",
+    "Client connections closed at once because the pool was at its limit",
+);
+pub(crate) const REQUESTS_OPEN: Family =
+    Family::gauge("splitter_requests_in_flight", "Requests being answered now");
+pub(crate) const SERIES: Family = Family::gauge(
+    "splitter_metrics_series",
+    "Label sets held for requests, by family, added up over the workers",
+);
+pub(crate) const SERIES_DROPPED: Family = Family::counter(
+    "splitter_metrics_dropped_total",
+    "Observations left out because the limit of label sets was reached, by family",
+);
+pub(crate) const GENERATION: Family = Family::gauge(
+    "splitter_config_generation",
+    "Generation of the routing state in use",
+);
+pub(crate) const RELOAD_TOTAL: Family = Family::counter(
+    "splitter_config_reloads_total",
+    "Configurations applied or failed, by result",
+);
+pub(crate) const PROBLEMS: Family =
+    Family::gauge("splitter_problems", "Faults in objects now, by severity");
+pub(crate) const VARIANT_WEIGHT: Family = Family::gauge(
+    "splitter_variant_weight",
+    "Weight in use of each variant, for locations that have a canary",
+);
+pub(crate) const BUILD_INFO: Family =
+    Family::gauge("splitter_build_info", "Always 1; the version is a label");
+pub(crate) const LOG_DROPPED: Family = Family::counter(
+    "splitter_access_log_dropped_total",
+    "Access log lines lost, by cause: queue-full or write-failed",
+);
+
+/// Which steering is in use: 1 for the mode in label `mode`.
+pub const STEERING_MODE: Family = Family::gauge(
+    "splitter_steering_mode",
+    "1 for the way connections reach the pools",
+);
+/// Endpoints taken out of the choice for a while because they refused, label `pool`.
+pub const ENDPOINT_EJECTIONS: Family = Family::counter(
+    "splitter_endpoint_ejections_total",
+    "Endpoints left out for a while because they refused",
+);

@@ -1,0 +1,38 @@
+//! Counters written by the workers and read by the scraper, and the page made of them.
+//!
+//! ingress-nginx's families say what its own say: `namespace`, `ingress`, `service` and `path` are
+//! the main Ingress's, `canary` is `<namespace>-<service>-<port>` of a canary that was chosen and
+//! empty for everything else. What was really chosen, and why, is in `splitter_requests_total`.
+//!
+//! A series begins with the first request that it counts. So a query over a canary that got no
+//! request in its interval finds nothing, with us as with ingress-nginx; Flagger then waits and
+//! needs a load on the canary.
+
+mod cache;
+mod config;
+mod connections;
+mod families;
+mod family;
+mod handle;
+mod labels;
+mod named;
+mod page;
+mod process;
+mod registry;
+mod scope;
+mod series;
+mod shard;
+mod text;
+mod worker;
+
+pub use config::ConfigMetrics;
+pub use connections::{ConnectionMetrics, OpenGuard};
+pub(super) use families::LOG_DROPPED;
+pub use families::{ENDPOINT_EJECTIONS, STEERING_MODE};
+pub(crate) use families::{PROBLEMS, VARIANT_WEIGHT};
+pub use family::{Family, MetricKind};
+pub use handle::{Counter, Gauge};
+pub use registry::{ControllerLabels, MAX_SERIES, Registry};
+pub(super) use shard::lock;
+pub use text::{Labels, Text};
+pub use worker::WorkerMetrics;

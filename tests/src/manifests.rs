@@ -1,0 +1,113 @@
+//! Manifests written as short as a test can read them.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+/// Builds the YAML of a small cluster in namespace `demo`.
+#[derive(Clone, Debug, Default)]
+pub struct Manifests(String);
+
+impl Manifests {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An ordinary Ingress `name`: `host` and `path` (Prefix) to `service`, port 80.
+    pub fn main(self, name: &str, host: &str, path: &str, service: &str) -> Self {
+        self.ingress(name, host, path, "Prefix", service, &[])
+    }
+
+    /// A canary Ingress; `annotations` without their prefix, e.g. `("canary-weight", "10")`.
+    pub fn canary(
+        self,
+        name: &str,
+        host: &str,
+        path: &str,
+        service: &str,
+        annotations: &[(&str, &str)],
+    ) -> Self {
+        let all = [&[("canary", "true")], annotations].concat();
+        self.ingress(name, host, path, "Prefix", service, &all)
+    }
+
+    /// Any Ingress with one rule and one path. An empty host is none.
+    pub fn ingress(
+        mut self,
+        name: &str,
+        host: &str,
+        path: &str,
+        path_type: &str,
+        service: &str,
+        annotations: &[(&str, &str)],
+    ) -> Self {
+        let mut notes = String::new();
+        for (key, value) in annotations {
+            write!(notes, "nginx.ingress.kubernetes.io/{key}: {value:?}, ").unwrap();
+        }
+        let host = match host {
+            "" => String::new(),
+            host => format!("host: {host:?}, "),
+        };
+        write!(
+            self.0,
+            "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\n\
+             metadata: {{name: {name}, namespace: demo, annotations: {{{notes}}}}}\n\
+             spec:\n  rules:\n  - {{{host}http: {{paths: [{{path: {path:?}, \
+             pathType: {path_type}, backend: {{service: {{name: {service}, \
+             port: {{number: 80}}}}}}}}]}}}}\n"
+        )
+        .unwrap();
+        self
+    }
+
+    /// A Service with port 80 and these endpoints, all ready.
+    pub fn service(mut self, name: &str, endpoints: &[SocketAddr]) -> Self {
+        write!(
+            self.0,
+            "---\napiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: demo}}\n\
+             spec: {{ports: [{{name: http, port: 80}}]}}\n"
+        )
+        .unwrap();
+        for (index, endpoint) in endpoints.iter().enumerate() {
+            self = self.endpoint(name, index, *endpoint, "ready: true");
+        }
+        self
+    }
+
+    /// One more endpoint of a Service, with these conditions (e.g. `ready: false, serving: true,
+    /// terminating: true`).
+    pub fn endpoint(
+        mut self,
+        service: &str,
+        index: usize,
+        endpoint: SocketAddr,
+        conditions: &str,
+    ) -> Self {
+        let family = if endpoint.is_ipv4() { "IPv4" } else { "IPv6" };
+        let (ip, port) = (endpoint.ip(), endpoint.port());
+        write!(
+            self.0,
+            "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
+             metadata: {{name: {service}-{index}, namespace: demo, \
+             labels: {{kubernetes.io/service-name: {service}}}}}\n\
+             addressType: {family}\nports: [{{name: http, port: {port}}}]\n\
+             endpoints: [{{addresses: [\"{ip}\"], conditions: {{{conditions}}}}}]\n"
+        )
+        .unwrap();
+        self
+    }
+
+    /// Any other YAML document.
+    pub fn raw(mut self, yaml: &str) -> Self {
+        self.0.push_str("---\n");
+        self.0.push_str(yaml);
+        self.0.push('\n');
+        self
+    }
+
+    /// The text.
+    pub fn yaml(&self) -> &str {
+        &self.0
+    }
+}

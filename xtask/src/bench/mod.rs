@@ -1,0 +1,43 @@
+//! `cargo xtask bench`: what finding and deciding costs, and, if asked, what whole requests cost
+//! beside other proxies.
+
+mod peers;
+
+use anyhow::Result;
+
+use crate::process::{self, cargo};
+
+#[derive(clap::Args)]
+pub(crate) struct BenchArgs {
+    /// Also run splitter beside other proxies, with the bench in --peer-bench
+    #[arg(long)]
+    peers: bool,
+
+    /// A bench that runs proxies side by side: a folder with run.sh, and proxies/NAME.sh for each
+    #[arg(long, env = "SPLITTER_PEER_BENCH", value_name = "DIR")]
+    peer_bench: Option<std::path::PathBuf>,
+
+    /// Arguments for the peer bench's run.sh instead of the usual ones
+    #[arg(last = true, value_name = "ARGS", requires = "peers")]
+    run: Vec<String>,
+}
+
+/// Runs the benches; they print their results.
+///
+/// # Errors
+/// When one cannot be built or fails.
+pub(crate) fn run(args: &BenchArgs) -> Result<()> {
+    let all = [
+        "bench",
+        "--locked",
+        "--package",
+        "splitter-userspace",
+        "--bench",
+        "*",
+    ];
+    process::run(&mut cargo(&all))?;
+    if args.peers {
+        peers::run(args.peer_bench.as_deref(), &args.run)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Installs what building and testing need on Debian and Ubuntu, and says what to do elsewhere.
+
+mod apt;
+mod ebpf;
+
+use anyhow::{Result, bail};
+
+use self::apt::OneOf;
+use crate::process::{cargo, find, output, run as run_command};
+
+/// A program that must be there, and the packages that have it.
+struct Tool {
+    program: &'static str,
+    packages: OneOf,
+    why: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "cc",
+        packages: &["gcc"],
+        why: "links every program",
+    },
+    Tool {
+        program: "bpftool",
+        packages: &["bpftool", "linux-tools-generic"],
+        why: "tests read and write the maps with it",
+    },
+    Tool {
+        program: "ip",
+        packages: &["iproute2"],
+        why: "tests make network namespaces with it",
+    },
+    Tool {
+        program: "ethtool",
+        packages: &["ethtool"],
+        why: "tests switch checksum offload off with it",
+    },
+];
+
+/// Installs what is missing. Quick, and without the network, when nothing is.
+pub(crate) fn run() -> Result<()> {
+    tools()?;
+    cargo_parts()?;
+    let ready = ebpf::ready().or_else(|missing| ebpf::install(&missing))?;
+    println!("setup: everything is there; kernel programs with {ready}");
+    Ok(())
+}
+
+fn missing_tools() -> Vec<&'static Tool> {
+    let missing = |tool: &&Tool| find(tool.program).is_none();
+    TOOLS.iter().filter(missing).collect()
+}
+
+fn tools() -> Result<()> {
+    let missing = missing_tools();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for tool in &missing {
+        println!("setup: {} is missing: {}", tool.program, tool.why);
+    }
+    let packages: Vec<OneOf> = missing.iter().map(|tool| tool.packages).collect();
+    apt::install(&packages)?;
+    if let Some(tool) = missing_tools().first() {
+        bail!(
+            "{:?} was installed but {} is not found",
+            tool.packages,
+            tool.program
+        );
+    }
+    Ok(())
+}
+
+/// `cargo fmt` and `cargo clippy`, which `verify` uses.
+fn cargo_parts() -> Result<()> {
+    let parts: [(&str, &str, OneOf); 2] = [
+        ("fmt", "rustfmt", &["rustfmt-web", "rustfmt"]),
+        ("clippy", "clippy", &["rust-web-clippy", "rust-clippy"]),
+    ];
+    for (command, component, packages) in parts {
+        let works = || {
+            cargo(&[command, "--version"])
+                .output()
+                .is_ok_and(|out| out.status.success())
+        };
+        if works() {
+            continue;
+        }
+        println!("setup: cargo {command} is missing");
+        if output("rustup", &["--version"]).is_some() {
+            let mut add = std::process::Command::new("rustup");
+            run_command(add.args(["component", "add", component]))?;
+        } else {
+            apt::install(&[packages])?;
+        }
+        if !works() {
+            bail!("cargo {command} still does not work; install {component} beside this cargo");
+        }
+    }
+    Ok(())
+}

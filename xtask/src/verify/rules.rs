@@ -1,0 +1,62 @@
+//! Which module may name which: data goes one way, and I/O stays out of what is pure.
+
+/// What a module may name beside itself, `std` and crates that no rule mentions.
+pub(super) struct Module {
+    pub(super) name: &'static str,
+    /// Other modules of the library.
+    pub(super) modules: Allowed,
+}
+
+pub(super) enum Allowed {
+    Every,
+    Only(&'static [&'static str]),
+}
+
+/// The modules of the library. A module without a rule is a finding.
+pub(super) const MODULES: &[Module] = &[
+    only("model", &[]),
+    only("config", &[]),
+    only("routing", &["model"]),
+    only("k8s", &["model", "config"]),
+    only("dataplane", &["model", "routing", "config"]),
+    only("telemetry", &["model", "routing", "config"]),
+    only("proxy", &["model", "routing", "telemetry", "config"]),
+    only("admin", &["model", "routing", "telemetry"]),
+    every("cli"),
+    every("app"),
+];
+
+/// Files of the library's top that are no module.
+pub(super) const TOP: &[&str] = &["lib", "main"];
+
+/// Crates that do I/O or belong to one side, and the modules that may name them.
+pub(super) const CRATES: &[(&[&str], &[&str])] = &[
+    (&["aya", "aya_log"], &["dataplane"]),
+    (&["kube", "k8s_openapi"], &["k8s"]),
+    (&["notify", "serde_norway"], &["k8s"]),
+    (&["hyper", "hyper_util"], &["proxy", "admin", "app"]),
+    (&["http_body", "http_body_util"], &["proxy", "admin", "app"]),
+    (&["socket2"], &["proxy", "dataplane", "app"]),
+    (&["libc"], &["proxy", "dataplane", "app"]),
+    (
+        &["tokio"],
+        &["k8s", "dataplane", "proxy", "admin", "app", "cli"],
+    ),
+    (&["clap", "tracing_subscriber"], &["cli"]),
+    (&["anyhow"], &["app", "cli", "main"]),
+    (&["splitter_common"], &["dataplane", "proxy", "app", "cli"]),
+];
+
+const fn only(name: &'static str, modules: &'static [&'static str]) -> Module {
+    Module {
+        name,
+        modules: Allowed::Only(modules),
+    }
+}
+
+const fn every(name: &'static str) -> Module {
+    Module {
+        name,
+        modules: Allowed::Every,
+    }
+}
