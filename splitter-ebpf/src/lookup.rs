@@ -5,7 +5,7 @@ use aya_ebpf::programs::SkLookupContext;
 use splitter_common::{Class, ListenerValue, Peer, Pool, PrefixTable, Role, Tables};
 use splitter_ebpf::steer::{Assigned, Lookup, Sockets};
 
-use crate::maps::{InForce, Interfaces, POOLS, listener};
+use crate::maps::{InForce, Listed, POOLS, listener, listener_at};
 
 const AF_INET6: u32 = 10;
 
@@ -58,15 +58,20 @@ fn join(high: u32, low: u32) -> u64 {
 /// The maps, and the context in which a socket can be chosen.
 pub struct Host<'a> {
     /// The tables.
-    pub in_force: InForce<Interfaces>,
+    pub in_force: InForce<Listed>,
     /// The kernel's question.
     pub context: &'a SkLookupContext,
 }
 
 impl Sockets for Host<'_> {
     #[inline(always)]
-    fn listener(&self, key: &[u32; 5]) -> Option<ListenerValue> {
-        listener(key)
+    fn listener(&self, port: u32) -> Option<ListenerValue> {
+        listener(port)
+    }
+
+    #[inline(always)]
+    fn listener_at(&self, key: &[u32; 5]) -> Option<ListenerValue> {
+        listener_at(key)
     }
 
     #[inline(always)]

@@ -1,13 +1,15 @@
 //! The maps, and look-ups that copy out of them.
 
+use core::marker::PhantomData;
+
 use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray};
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::btf_map;
 use splitter_common::{
-    BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count, Counters,
-    INDEX_ENTRIES, Iface, ListenerKey, ListenerValue, MAX_IFACES, MAX_LISTENER_KEYS,
-    MAX_POOL_SOCKETS, MAX_PREFIXES, MAX_SLOTS, MAX_SOURCES, Note, Peer, Pool, PoolInfo,
-    PrefixIndex, PrefixTable, PrefixValue, REASONS, Role, Settings, Slot, SlotStats, Tables,
+    AddressKey, BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count,
+    Counters, INDEX_ENTRIES, ListenerValue, MAX_LISTENERS, MAX_POOL_SOCKETS, MAX_PREFIXES,
+    MAX_SLOTS, MAX_SOURCES, Note, Peer, Pool, PoolInfo, PortKey, PrefixIndex, PrefixTable,
+    PrefixValue, REASONS, Role, Settings, Slot, SlotStats, Tables,
 };
 use splitter_ebpf::bucket::Bucket;
 use splitter_ebpf::ingress::Node;
@@ -31,10 +33,11 @@ static CIDR6: HashMap<Cidr6Key, PrefixValue, { MAX_PREFIXES as usize }, NO_PREAL
 static CIDR4_INDEX: Array<PrefixIndex, { INDEX_ENTRIES as usize }, MMAPABLE> = Array::new();
 #[btf_map(name = "cidr6_index")]
 static CIDR6_INDEX: Array<PrefixIndex, { INDEX_ENTRIES as usize }, MMAPABLE> = Array::new();
-#[btf_map(name = "ifaces")]
-static IFACES: HashMap<u32, Iface, { MAX_IFACES as usize }, NO_PREALLOC> = HashMap::new();
 #[btf_map(name = "listeners")]
-static LISTENERS: HashMap<ListenerKey, ListenerValue, { MAX_LISTENER_KEYS as usize }, NO_PREALLOC> =
+static LISTENERS: HashMap<PortKey, ListenerValue, { MAX_LISTENERS as usize }, NO_PREALLOC> =
+    HashMap::new();
+#[btf_map(name = "listener_addrs")]
+static LISTENER_ADDRS: HashMap<AddressKey, ListenerValue, { MAX_LISTENERS as usize }, NO_PREALLOC> =
     HashMap::new();
 #[btf_map(name = "pools")]
 pub static POOLS: SocketMap<{ MAX_POOL_SOCKETS as usize }> = SocketMap::new();
@@ -56,13 +59,13 @@ static SPLIT_STATS: Array<SlotStats, { MAX_SLOTS as usize }, MMAPABLE> = Array::
 pub struct InForce<R> {
     buffer: u32,
     settings: &'static Settings,
-    roles: R,
+    roles: PhantomData<R>,
 }
 
 /// Says what an interface is.
 pub trait Roles {
     /// The role of the interface `ifindex`.
-    fn role(&self, ifindex: u32) -> Role;
+    fn role(settings: &Settings, ifindex: u32) -> Role;
 }
 
 /// XDP: it runs on NICs only.
@@ -70,37 +73,32 @@ pub struct Wire;
 
 impl Roles for Wire {
     #[inline(always)]
-    fn role(&self, _ifindex: u32) -> Role {
+    fn role(_settings: &Settings, _ifindex: u32) -> Role {
         Role::External
     }
 }
 
-/// The table of interfaces.
-pub struct Interfaces;
+/// sk_lookup: the settings list the NICs.
+pub struct Listed;
 
-impl Roles for Interfaces {
+impl Roles for Listed {
     #[inline(always)]
-    fn role(&self, ifindex: u32) -> Role {
-        // SAFETY: the value is copied at once; an entry that is replaced meanwhile gives the role
-        // of one of the two.
-        match unsafe { IFACES.get(ifindex) } {
-            Some(iface) => Role::from_code(iface.role),
-            None => Role::Inner,
-        }
+    fn role(settings: &Settings, ifindex: u32) -> Role {
+        settings.role(ifindex)
     }
 }
 
 impl<R: Roles> InForce<R> {
     /// The buffer in use now; none only if the maps have no entries at all.
     #[inline(always)]
-    pub fn now(roles: R) -> Option<Self> {
+    pub fn now() -> Option<Self> {
         let config = CONFIG.get(0)?;
         let buffer = config.epoch & 1;
         let settings = &config.settings[buffer as usize];
         Some(InForce {
             buffer,
             settings,
-            roles,
+            roles: PhantomData,
         })
     }
 
@@ -155,17 +153,24 @@ fn index_word(entry: Option<*const PrefixIndex>) -> u64 {
     })
 }
 
-/// The listener of a key that was put together as words.
+/// The listener of a port, by [`PortKey::word`].
 #[inline(always)]
-pub fn listener(words: &[u32; 5]) -> Option<ListenerValue> {
+pub fn listener(port: u32) -> Option<ListenerValue> {
     // SAFETY: the value is copied at once.
-    unsafe { LISTENERS.get(as_key::<_, ListenerKey>(words)) }.copied()
+    unsafe { LISTENERS.get(as_key::<_, PortKey>(&port)) }.copied()
+}
+
+/// The listener of an address and port, by [`AddressKey::words`].
+#[inline(always)]
+pub fn listener_at(words: &[u32; 5]) -> Option<ListenerValue> {
+    // SAFETY: the value is copied at once.
+    unsafe { LISTENER_ADDRS.get(as_key::<_, AddressKey>(words)) }.copied()
 }
 
 impl<R: Roles> Tables for InForce<R> {
     #[inline(always)]
     fn role(&self, ifindex: u32) -> Role {
-        self.roles.role(ifindex)
+        R::role(self.settings, ifindex)
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! Which socket a new connection gets.
 
 use splitter_common::{
-    Class, Fallback, ListenerKey, ListenerValue, NO_CLASS, Peer, Pool, SteerReason, Tables,
+    AddressKey, Class, Fallback, ListenerValue, NO_CLASS, Peer, Pool, PortKey, SteerReason, Tables,
     classify,
 };
 
@@ -35,8 +35,10 @@ pub enum Assigned {
 
 /// What [`steer`] reads and writes beside the look-up.
 pub trait Sockets: Tables {
-    /// The entry of an address and port; the key is that of [`ListenerKey::words`].
-    fn listener(&self, key: &[u32; 5]) -> Option<ListenerValue>;
+    /// The entry of a port, by [`PortKey::word`].
+    fn listener(&self, port: u32) -> Option<ListenerValue>;
+    /// The entry of an address and port, by [`AddressKey::words`].
+    fn listener_at(&self, key: &[u32; 5]) -> Option<ListenerValue>;
     /// The pool of a class.
     fn pool(&self, class: Class) -> Pool;
     /// Chooses the socket at this place of the pool map.
@@ -94,11 +96,12 @@ fn fall_back(sockets: &impl Sockets, listener: ListenerValue, pool: Pool) -> Ste
 /// The listener of a look-up: that of the exact address before that of every address.
 #[inline(always)]
 fn find(sockets: &impl Sockets, lookup: &Lookup) -> Option<ListenerValue> {
-    let key = |addr| ListenerKey::words(addr, lookup.port, lookup.protocol, lookup.family);
-    let every = sockets.listener(&key([0; 4]))?;
+    let port = PortKey::word(lookup.port, lookup.protocol, lookup.family);
+    let every = sockets.listener(port)?;
     if every.exact != 0 {
-        if let Some(exact) = sockets.listener(&key(lookup.local)) {
-            return Some(exact);
+        let exact = sockets.listener_at(&AddressKey::words(lookup.local, port));
+        if exact.is_some() {
+            return exact;
         }
     }
     (every.listener != ListenerValue::NONE).then_some(every)

@@ -18,14 +18,15 @@ const CLIENT: [u8; 4] = [198, 51, 100, 7];
 #[derive(Default)]
 struct Bench {
     addresses: Addresses,
-    listeners: HashMap<[u32; 5], ListenerValue>,
+    listeners: HashMap<u32, ListenerValue>,
+    exact: HashMap<[u32; 5], ListenerValue>,
     sockets: HashSet<u32>,
     refuses: bool,
     chosen: RefCell<Vec<u32>>,
 }
 
-fn key(addr: [u8; 4], port: u16) -> [u32; 5] {
-    ListenerKey::words(local(addr), port, 6, 4)
+fn port(port: u16) -> u32 {
+    PortKey::word(port, 6, 4)
 }
 
 fn local(addr: [u8; 4]) -> [u32; 4] {
@@ -47,7 +48,7 @@ impl Bench {
             fallback: fallback as u32,
             exact: 0,
         };
-        bench.listeners.insert(key([0; 4], 80), value);
+        bench.listeners.insert(port(80), value);
         bench
     }
 
@@ -98,8 +99,11 @@ impl Tables for Bench {
 }
 
 impl Sockets for Bench {
-    fn listener(&self, key: &[u32; 5]) -> Option<ListenerValue> {
-        self.listeners.get(key).copied()
+    fn listener(&self, port: u32) -> Option<ListenerValue> {
+        self.listeners.get(&port).copied()
+    }
+    fn listener_at(&self, key: &[u32; 5]) -> Option<ListenerValue> {
+        self.exact.get(key).copied()
     }
     fn pool(&self, class: Class) -> Pool {
         Pool::of(class)
@@ -158,15 +162,15 @@ fn other_ports_and_protocols_are_untouched() {
 fn an_exact_address_comes_before_every_address() {
     let mut bench = Bench::new(Fallback::OtherPool);
     bench.listeners.insert(
-        key([0; 4], 81),
+        port(81),
         ListenerValue {
             listener: ListenerValue::NONE,
             fallback: 0,
             exact: 1,
         },
     );
-    bench.listeners.insert(
-        key(NODE, 81),
+    bench.exact.insert(
+        AddressKey::words(local(NODE), port(81)),
         ListenerValue {
             listener: 3,
             fallback: 0,

@@ -187,8 +187,8 @@ fn steer(loaded: &mut Loaded) {
             .run(|| kernel.pools.publish(addr, Fallback::OtherPool, &pools))
             .unwrap();
     }
-    loaded.kernel.set_external(&[0]).unwrap();
     loaded.set(&ranges(), &Policy::default());
+    loaded.set_external(&[0]);
     println!("\nns a look-up (at most 40)");
     for (name, peer, local, chosen) in [
         (

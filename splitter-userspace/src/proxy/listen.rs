@@ -18,8 +18,10 @@ const DEFER: Duration = Duration::from_secs(5);
 /// Opens `count` sockets that share `addr`. Port 0 is chosen once for all of them.
 ///
 /// # Errors
-/// When the address is taken by somebody who does not share it, or not ours to use.
+/// When the address is taken, even by somebody who would share it, or not ours to use.
 pub fn open(addr: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+    // Another instance of ours would share the address, and half of the connections be lost to it.
+    drop(bound(addr, false)?);
     let mut listeners = Vec::with_capacity(count);
     let mut addr = addr;
     for _ in 0..count {
@@ -31,6 +33,13 @@ pub fn open(addr: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
 }
 
 fn open_one(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = bound(addr, true)?;
+    socket.listen(BACKLOG)?;
+    defer_accept(&socket);
+    Ok(socket.into())
+}
+
+fn bound(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(addr),
         Type::STREAM.nonblocking().cloexec(),
@@ -41,13 +50,11 @@ fn open_one(addr: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
+    socket.set_reuse_port(shared)?;
     // Accepted sockets inherit this, which saves a call for each.
     socket.set_tcp_nodelay(true)?;
     socket.bind(&addr.into())?;
-    socket.listen(BACKLOG)?;
-    defer_accept(&socket);
-    Ok(socket.into())
+    Ok(socket)
 }
 
 /// Saves the wake-up for connections without a request. Not every kernel or sandbox has it, and
@@ -125,4 +132,32 @@ fn accept_now(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
         .and_then(|peer| SocketAddr::try_from(peer).ok())
         .ok_or_else(|| io::Error::other("a peer without an IP address"))?;
     Ok((TcpStream::from(fd), peer))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn one_port_is_chosen_for_all_and_nobody_else_gets_it() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listeners = open(any, 3).unwrap();
+        let addr = listeners[0].local_addr().unwrap();
+        for listener in &listeners {
+            assert_eq!(listener.local_addr().unwrap(), addr);
+        }
+        let taken = open(addr, 1).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        drop(listeners);
+        open(addr, 2).unwrap();
+    }
+
+    #[test]
+    fn both_families_of_any_address_go_together() {
+        let v4 = open(SocketAddr::from(([0, 0, 0, 0], 0)), 1).unwrap();
+        let port = v4[0].local_addr().unwrap().port();
+        open(SocketAddr::from(([0u16; 8], port)), 1).unwrap();
+    }
 }

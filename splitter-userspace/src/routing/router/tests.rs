@@ -282,8 +282,29 @@ fn rules_that_need_a_leading_slash_get_it() {
 }
 
 #[test]
-fn edges_fill_a_cache_line() {
-    assert_eq!(size_of::<Edge>(), 64);
+fn depths_without_end_are_told_apart_by_their_path() {
+    let deep = "/d".repeat(70);
+    let rule = format!("{deep}/x");
+    let lines = [
+        ("", "/d", Prefix),
+        ("", deep.as_str(), Prefix),
+        ("", rule.as_str(), Exact),
+    ];
+    assert_eq!(found(&lines, "", &rule), format!("{rule} Exact"));
+    assert_eq!(
+        found(&lines, "", &format!("{rule}/y")),
+        format!("{deep} Prefix")
+    );
+    assert_eq!(found(&lines, "", &"/d".repeat(69)), "/d Prefix");
+    assert_eq!(found(&lines, "", &"/e".repeat(2_000)), "no path: ");
+}
+
+#[test]
+fn entries_fill_a_cache_line() {
+    assert_eq!(
+        (size_of::<Entry<Host>>(), size_of::<Entry<Rule>>()),
+        (64, 64)
+    );
 }
 
 #[test]
