@@ -5,6 +5,7 @@
 //! HTTPS is not served yet, so of the one scenario that needs it only the routing is checked here,
 //! in cleartext. There is no status without a cluster, so the scenario of the class checks that
 //! nothing is served.
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
 
