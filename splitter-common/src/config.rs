@@ -13,14 +13,8 @@ pub struct Config {
     pub epoch: u32,
     /// The process that the maps belong to.
     pub pid: u32,
-}
-
-impl Config {
-    /// The buffer in use: 0 or 1.
-    #[inline(always)]
-    pub const fn buffer(self) -> u32 {
-        self.epoch & 1
-    }
+    /// The settings, by buffer.
+    pub settings: [Settings; 2],
 }
 
 /// What is done about a source address that cannot be real. The codes lie in [`Settings::spoof`].
@@ -66,7 +60,7 @@ pub struct Limit {
     pub burst: u32,
 }
 
-/// Entry of the map `settings`: one for each buffer.
+/// What the programs go by beside the tables: one in each buffer of [`Config`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Settings {
@@ -86,7 +80,32 @@ pub struct Settings {
     pub class_packets: [Limit; Class::COUNT],
 }
 
-layout!(Config, size 8, align 4, { epoch: 0, pid: 4 });
+impl Settings {
+    /// Words of the settings in memory.
+    pub const WORDS: usize = size_of::<Settings>() / size_of::<u32>();
+
+    /// The settings as the words that they are in memory.
+    pub fn words(&self) -> [u32; Settings::WORDS] {
+        let mut words = [0; Settings::WORDS];
+        let limits = [self.source_syn, self.source_packets];
+        let limits = limits
+            .iter()
+            .chain(&self.class_syn)
+            .chain(&self.class_packets);
+        let values = [self.native_routing]
+            .into_iter()
+            .chain(self.spoof)
+            .chain(self.pool)
+            .chain(limits.flat_map(|limit| [limit.rate, limit.burst]));
+        words
+            .iter_mut()
+            .zip(values)
+            .for_each(|(word, value)| *word = value);
+        words
+    }
+}
+
+layout!(Config, size 288, align 4, { epoch: 0, pid: 4, settings: 8 });
 layout!(Limit, size 8, align 4, { rate: 0, burst: 4 });
 layout!(Settings, size 140, align 4, {
     native_routing: 0,
@@ -124,9 +143,40 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_bit_of_the_epoch_is_the_buffer() {
-        let config = |epoch| Config { epoch, pid: 0 };
-        assert_eq!(config(6).buffer(), 0);
-        assert_eq!(config(u32::MAX).buffer(), 1);
+    fn words_are_the_memory() {
+        let mut settings = Settings {
+            native_routing: 1,
+            spoof: [2, 3, 4, 5, 6],
+            pool: [7, 8, 9, 10, 11],
+            source_syn: Limit {
+                rate: 12,
+                burst: 13,
+            },
+            source_packets: Limit {
+                rate: 14,
+                burst: 15,
+            },
+            ..Settings::default()
+        };
+        settings.class_syn[1].rate = 16;
+        settings.class_packets[4].burst = 17;
+        let words = settings.words();
+        let memory = bytes_of(&settings).chunks_exact(4);
+        for (word, bytes) in words.iter().zip(memory) {
+            assert_eq!(word.to_ne_bytes(), bytes);
+        }
+    }
+
+    #[test]
+    fn config_bytes() {
+        let mut config = Config {
+            epoch: 5,
+            pid: 6,
+            ..Config::default()
+        };
+        config.settings[1].native_routing = 7;
+        let mut golden = [0u8; 288];
+        (golden[0], golden[4], golden[148]) = (5, 6, 7);
+        assert_eq!(bytes_of(&config), golden);
     }
 }

@@ -6,10 +6,10 @@
 //! call it.
 #![no_std]
 
+mod bucket;
 mod class;
 mod classify;
 mod config;
-mod counters;
 mod iface;
 mod layout;
 mod limits;
@@ -21,10 +21,10 @@ mod prefix;
 mod reason;
 mod slot;
 
+pub use bucket::{BucketKey, BucketKind, BucketState};
 pub use class::Class;
 pub use classify::{Origin, Peer, Spoof, Tables, classify};
 pub use config::{Config, Limit, Settings, SpoofAction};
-pub use counters::{BucketKey, BucketKind, BucketState, ClassCount, ReasonCount};
 pub use iface::{Iface, Role};
 pub use limits::*;
 pub use listener::{Fallback, ListenerKey, ListenerValue};
@@ -32,5 +32,7 @@ pub use pool::{Pool, PoolInfo, PoolState};
 pub use prefix::{
     Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, kind4, kind6,
 };
-pub use reason::{DropReason, MAX_REASONS, Note, PassReason, SteerReason, reason_name};
+pub use reason::{
+    Count, Counters, DropReason, NO_CLASS, Note, PassReason, REASONS, SteerReason, reason_name,
+};
 pub use slot::{Slot, SlotStats, SlotVariant};

@@ -1,8 +1,8 @@
 //! Map types that user space may hand to the kernel as bytes.
 
 use crate::{
-    BucketKey, BucketState, Cidr4Key, Cidr6Key, ClassCount, Config, Iface, ListenerKey,
-    ListenerValue, PoolInfo, PrefixIndex, PrefixValue, ReasonCount, Settings, Slot, SlotStats,
+    BucketKey, BucketState, Cidr4Key, Cidr6Key, Config, Count, Counters, Iface, ListenerKey,
+    ListenerValue, PoolInfo, PrefixIndex, PrefixValue, Settings, Slot, SlotStats,
 };
 
 /// Says that a type is plain bytes.
@@ -22,15 +22,15 @@ pod!(
     BucketState,
     Cidr4Key,
     Cidr6Key,
-    ClassCount,
     Config,
+    Count,
+    Counters,
     Iface,
     ListenerKey,
     ListenerValue,
     PoolInfo,
     PrefixIndex,
     PrefixValue,
-    ReasonCount,
     Settings,
     Slot,
     SlotStats,

@@ -1,8 +1,22 @@
-//! Why a packet or a look-up left a program as it did: the codes index `reason_counts`.
+//! Why a packet or a look-up left a program as it did.
 
-/// Declares the reasons of one kind with their codes and names.
+use crate::layout::layout;
+
+/// How often something happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Count {
+    /// How often.
+    pub count: u64,
+    /// Bytes of the packets, from the Ethernet header on; 0 for look-ups.
+    pub bytes: u64,
+}
+
+layout!(Count, size 16, align 8, { count: 0, bytes: 8 });
+
+/// Declares one kind of reasons: the code of the first, and each with its field and name.
 macro_rules! reasons {
-    ($(#[$doc:meta])* $type:ident from $first:literal { $($(#[$line:meta])* $variant:ident = $name:literal,)+ }) => {
+    ($(#[$doc:meta])* $type:ident from $first:expr; $($(#[$line:meta])* $variant:ident = $name:literal,)+) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u32)]
@@ -17,7 +31,10 @@ macro_rules! reasons {
             /// The code of the first.
             pub const FIRST: u32 = $first;
 
-            /// The number in maps.
+            /// The code behind the last.
+            pub const END: u32 = $first + $type::ALL.len() as u32;
+
+            /// Where it is counted in [`Counters`].
             #[inline(always)]
             pub const fn code(self) -> u32 {
                 Self::FIRST + self as u32
@@ -35,92 +52,128 @@ macro_rules! reasons {
 
 reasons! {
     /// Why XDP let a packet pass.
-    PassReason from 0 {
-        /// Understood, and nothing speaks against it.
-        Classified = "pass-classified",
-        /// Neither IPv4 nor IPv6: ARP, LLDP and the like.
-        NotIp = "pass-not-ip",
-        /// Shorter than its own headers say: the kernel judges it.
-        Truncated = "pass-truncated",
-        /// A header that contradicts itself: the kernel judges it.
-        Malformed = "pass-malformed",
-        /// A fragment: only the first one has ports.
-        Fragment = "pass-fragment",
-        /// More VLAN tags than are parsed.
-        TooManyTags = "pass-too-many-tags",
-        /// More IPv6 extension headers than are parsed.
-        TooManyExtensions = "pass-too-many-extensions",
-        /// Unspecified source where that is in order: DHCP, neighbour discovery.
-        Unspecified = "pass-unspecified",
-        /// The programs have no settings yet.
-        NoSettings = "pass-no-settings",
-    }
+    PassReason from 0;
+    /// Understood, and nothing speaks against it.
+    Classified = "pass-classified",
+    /// Neither IPv4 nor IPv6: ARP, LLDP and the like.
+    NotIp = "pass-not-ip",
+    /// Shorter than its own headers say: the kernel judges it.
+    Truncated = "pass-truncated",
+    /// A header that contradicts itself: the kernel judges it.
+    Malformed = "pass-malformed",
+    /// A fragment: only the first one has ports.
+    Fragment = "pass-fragment",
+    /// More VLAN tags than are parsed.
+    TooManyTags = "pass-too-many-tags",
+    /// More IPv6 extension headers than are parsed.
+    TooManyExtensions = "pass-too-many-extensions",
+    /// Unspecified source where that is in order: DHCP, neighbour discovery.
+    Unspecified = "pass-unspecified",
+    /// The programs have no settings yet.
+    NoSettings = "pass-no-settings",
 }
 
 reasons! {
     /// Why XDP dropped a packet.
-    DropReason from 16 {
-        /// An address of this node as the source, from the wire.
-        OwnAddress = "drop-own-address",
-        /// A pod of this node as the source, from the wire.
-        OwnPods = "drop-own-pods",
-        /// A loopback source, from the wire.
-        Loopback = "drop-loopback",
-        /// A source that nobody can have.
-        Martian = "drop-martian",
-        /// A pod of another node as the source, where pods do not travel on the wire.
-        Cluster = "drop-cluster",
-        /// Too many new connections of the source.
-        SourceSyn = "drop-source-syn",
-        /// Too many packets of the source.
-        SourcePackets = "drop-source-packets",
-        /// Too many new connections of the class.
-        ClassSyn = "drop-class-syn",
-        /// Too many packets of the class.
-        ClassPackets = "drop-class-packets",
-    }
+    DropReason from PassReason::END;
+    /// An address of this node as the source, from the wire.
+    OwnAddress = "drop-own-address",
+    /// A pod of this node as the source, from the wire.
+    OwnPods = "drop-own-pods",
+    /// A loopback source, from the wire.
+    Loopback = "drop-loopback",
+    /// A source that nobody can have.
+    Martian = "drop-martian",
+    /// A pod of another node as the source, where pods do not travel on the wire.
+    Cluster = "drop-cluster",
+    /// Too many new connections of the source.
+    SourceSyn = "drop-source-syn",
+    /// Too many packets of the source.
+    SourcePackets = "drop-source-packets",
+    /// Too many new connections of the class.
+    ClassSyn = "drop-class-syn",
+    /// Too many packets of the class.
+    ClassPackets = "drop-class-packets",
 }
 
 reasons! {
     /// What XDP noticed without ending the packet's way by it.
-    Note from 32 {
-        /// Counted by the rule `own-address`.
-        OwnAddress = "seen-own-address",
-        /// Counted by the rule `own-pods`.
-        OwnPods = "seen-own-pods",
-        /// Counted by the rule `loopback`.
-        Loopback = "seen-loopback",
-        /// Counted by the rule `martian`.
-        Martian = "seen-martian",
-        /// Counted by the rule `cluster`.
-        Cluster = "seen-cluster",
-    }
+    Note from DropReason::END;
+    /// Counted by the rule `own-address`.
+    OwnAddress = "seen-own-address",
+    /// Counted by the rule `own-pods`.
+    OwnPods = "seen-own-pods",
+    /// Counted by the rule `loopback`.
+    Loopback = "seen-loopback",
+    /// Counted by the rule `martian`.
+    Martian = "seen-martian",
+    /// Counted by the rule `cluster`.
+    Cluster = "seen-cluster",
 }
 
 reasons! {
     /// How sk_lookup answered.
-    SteerReason from 48 {
-        /// Not an address and port of ours: untouched.
-        NotOurs = "steer-not-ours",
-        /// Given to the pool of its class.
-        Assigned = "steer-assigned",
-        /// The class's pool had no socket: given to the other one.
-        OtherPool = "steer-other-pool",
-        /// No pool had a socket: left to the kernel's own look-up.
-        Kernel = "steer-kernel",
-        /// The pool had no socket: refused.
-        Reset = "steer-reset",
-        /// The kernel did not take the socket: left to its own look-up.
-        Refused = "steer-refused",
-        /// The programs have no settings yet: left to the kernel's own look-up.
-        NoSettings = "steer-no-settings",
-    }
+    SteerReason from Note::END;
+    /// Not an address and port of ours: untouched.
+    NotOurs = "steer-not-ours",
+    /// Given to the pool of its class.
+    Assigned = "steer-assigned",
+    /// The class's pool had no socket: given to the other one.
+    OtherPool = "steer-other-pool",
+    /// No pool had a socket: left to the kernel's own look-up.
+    Kernel = "steer-kernel",
+    /// The pool had no socket: refused.
+    Reset = "steer-reset",
+    /// The kernel did not take the socket: left to its own look-up.
+    Refused = "steer-refused",
+    /// The programs have no settings yet: left to the kernel's own look-up.
+    NoSettings = "steer-no-settings",
 }
 
-/// Entries of the map `reason_counts`.
-pub const MAX_REASONS: u32 = 64;
+/// How many reasons there are.
+pub const REASONS: usize = SteerReason::END as usize;
 
-/// The name of a code in `reason_counts`, if it has one.
+/// Declares [`Counters`] with a field for each code, in their order.
+macro_rules! counters {
+    ($($field:ident,)+) => {
+        /// Value of the per-CPU map `counters`, whose keys are the codes of [`crate::Class`] and
+        /// [`NO_CLASS`]. One field for each reason, in the order of the codes, so that a dump says
+        /// by itself what was counted.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[repr(C)]
+        #[expect(missing_docs, reason = "each field is the reason of the same name")]
+        pub struct Counters {
+            $(pub $field: Count,)+
+        }
+
+        impl Counters {
+            /// The names of the fields, by code.
+            pub const FIELDS: [&str; REASONS] = [$(stringify!($field)),+];
+
+            /// The counts by code.
+            pub fn by_code(&self) -> [Count; REASONS] {
+                [$(self.$field),+]
+            }
+        }
+    };
+}
+
+counters! {
+    pass_classified, pass_not_ip, pass_truncated, pass_malformed, pass_fragment,
+    pass_too_many_tags, pass_too_many_extensions, pass_unspecified, pass_no_settings,
+    drop_own_address, drop_own_pods, drop_loopback, drop_martian, drop_cluster, drop_source_syn,
+    drop_source_packets, drop_class_syn, drop_class_packets,
+    seen_own_address, seen_own_pods, seen_loopback, seen_martian, seen_cluster,
+    steer_not_ours, steer_assigned, steer_other_pool, steer_kernel, steer_reset, steer_refused,
+    steer_no_settings,
+}
+
+const _: () = assert!(size_of::<Counters>() == REASONS * size_of::<Count>());
+
+/// The key of the map `counters` for what has no class: not IP, not ours.
+pub const NO_CLASS: u32 = crate::Class::COUNT as u32;
+
+/// The name of a code.
 pub fn reason_name(code: u32) -> Option<&'static str> {
     let pass = PassReason::ALL.iter().map(|r| (r.code(), r.name()));
     let drop = DropReason::ALL.iter().map(|r| (r.code(), r.name()));
@@ -131,6 +184,7 @@ pub fn reason_name(code: u32) -> Option<&'static str> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     extern crate std;
 
@@ -138,24 +192,30 @@ mod tests {
 
     use super::*;
     use crate::classify::Spoof;
+    use crate::layout::bytes_of;
 
     #[test]
-    fn codes_and_names_are_unique_and_fit() {
+    fn every_code_has_a_unique_name_and_the_field_of_that_name() {
         let mut names = BTreeSet::new();
-        for code in 0..MAX_REASONS {
-            if let Some(name) = reason_name(code) {
-                assert!(names.insert(name), "{name} twice");
-            }
+        for (code, field) in Counters::FIELDS.iter().enumerate() {
+            let name = reason_name(code as u32).unwrap();
+            assert_eq!(name.replace('-', "_"), *field);
+            assert!(names.insert(name), "{name} twice");
         }
-        let all = PassReason::ALL.len()
-            + DropReason::ALL.len()
-            + Note::ALL.len()
-            + SteerReason::ALL.len();
-        assert_eq!(
-            names.len(),
-            all,
-            "two reasons share a code, or one does not fit"
-        );
+        assert_eq!(reason_name(REASONS as u32), None);
+    }
+
+    #[test]
+    fn counters_lie_in_the_order_of_the_codes() {
+        let counters = Counters {
+            steer_assigned: Count { count: 3, bytes: 4 },
+            ..Counters::default()
+        };
+        let code = SteerReason::Assigned.code() as usize;
+        let mut golden = std::vec![0u8; REASONS * 16];
+        (golden[code * 16], golden[code * 16 + 8]) = (3, 4);
+        assert_eq!(bytes_of(&counters), golden);
+        assert_eq!(counters.by_code()[code].count, 3);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What XDP does with a packet from the wire.
 
 use splitter_common::{
-    BucketKey, BucketKind, Class, DropReason, Limit, Note, PassReason, Peer, Settings, Spoof,
-    SpoofAction, Tables, classify,
+    BucketKey, BucketKind, Class, DropReason, Limit, NO_CLASS, Note, PassReason, Peer, Settings,
+    Spoof, SpoofAction, Tables, classify,
 };
 
 use crate::bucket::{Bucket, take};
@@ -16,10 +16,8 @@ pub trait Node: Tables {
     fn settings(&self) -> &Settings;
     /// The monotonic clock, in nanoseconds.
     fn now(&self) -> u64;
-    /// Counts a packet of a class.
-    fn count_class(&self, class: Class, bytes: u64);
-    /// Counts what was noticed without ending the packet's way.
-    fn note(&self, note: Note, bytes: u64);
+    /// Counts what was noticed of a packet of this class without ending its way.
+    fn note(&self, class: Class, note: Note, bytes: u64);
     /// The bucket of a class.
     fn class_bucket(&self, class: Class, kind: BucketKind) -> Option<Self::Bucket>;
     /// The bucket of a source prefix, made if there is none.
@@ -37,7 +35,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Where it is counted in the map `reason_counts`.
+    /// Where it is counted.
     #[inline(always)]
     pub fn code(self) -> u32 {
         match self {
@@ -47,33 +45,52 @@ impl Verdict {
     }
 }
 
+/// A verdict, and whose packet it is about.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// A [`Class`] code, or [`NO_CLASS`].
+    pub class: u32,
+    /// What becomes of the packet.
+    pub verdict: Verdict,
+}
+
+impl Judged {
+    /// Something that has no class passes.
+    #[inline(always)]
+    pub fn without_class(reason: PassReason) -> Judged {
+        Judged {
+            class: NO_CLASS,
+            verdict: Verdict::Pass(reason),
+        }
+    }
+}
+
 /// Judges one packet that came in by the interface `ifindex`.
 #[inline(always)]
-pub fn judge(node: &impl Node, packet: &impl Packet, ifindex: u32) -> Verdict {
+pub fn judge(node: &impl Node, packet: &impl Packet, ifindex: u32) -> Judged {
     let parsed = match parse(packet) {
         Ok(parsed) => parsed,
-        Err(reason) => return Verdict::Pass(reason),
+        Err(reason) => return Judged::without_class(reason),
     };
     if parsed.source.is_unspecified() && !parsed.tcp {
-        return Verdict::Pass(PassReason::Unspecified);
+        return Judged::without_class(PassReason::Unspecified);
     }
     let origin = classify(node, parsed.source, ifindex);
+    let class = origin.class;
     let spoofed = origin
         .spoof
-        .and_then(|spoof| act_on(node, spoof, packet.size()));
-    if let Some(reason) = spoofed {
-        return Verdict::Drop(reason);
-    }
-    node.count_class(origin.class, packet.size());
-    match over_limit(node, &parsed, origin.class) {
-        Some(reason) => Verdict::Drop(reason),
-        None => Verdict::Pass(parsed.reason),
+        .and_then(|spoof| act_on(node, class, spoof, packet.size()));
+    let dropped = spoofed.or_else(|| over_limit(node, &parsed, class));
+    Judged {
+        class: class.code(),
+        verdict: dropped.map_or(Verdict::Pass(parsed.reason), Verdict::Drop),
     }
 }
 
 /// Counts or drops a source that cannot be real, as the settings say.
 #[inline(always)]
-fn act_on(node: &impl Node, spoof: Spoof, bytes: u64) -> Option<DropReason> {
+fn act_on(node: &impl Node, class: Class, spoof: Spoof, bytes: u64) -> Option<DropReason> {
     let (drop, note) = match spoof {
         Spoof::OwnAddress => (DropReason::OwnAddress, Note::OwnAddress),
         Spoof::OwnPods => (DropReason::OwnPods, Note::OwnPods),
@@ -84,7 +101,7 @@ fn act_on(node: &impl Node, spoof: Spoof, bytes: u64) -> Option<DropReason> {
     match SpoofAction::from_code(node.settings().spoof[spoof as usize]) {
         SpoofAction::Off => None,
         SpoofAction::Count => {
-            node.note(note, bytes);
+            node.note(class, note, bytes);
             None
         }
         SpoofAction::Drop => Some(drop),

@@ -35,7 +35,6 @@ struct Bench {
     addresses: Addresses,
     settings: Settings,
     now: Cell<u64>,
-    classes: RefCell<Vec<(Class, u64)>>,
     notes: RefCell<Vec<Note>>,
     class_buckets: RefCell<HashMap<(u32, u32), Shared>>,
     source_buckets: RefCell<HashMap<BucketKey, Shared>>,
@@ -56,7 +55,6 @@ impl Bench {
             addresses,
             settings,
             now: Cell::new(1_000_000_000),
-            classes: RefCell::default(),
             notes: RefCell::default(),
             class_buckets: RefCell::default(),
             source_buckets: RefCell::default(),
@@ -64,6 +62,10 @@ impl Bench {
     }
 
     fn syn(&self, source: [u8; 4]) -> Verdict {
+        self.judge(source).verdict
+    }
+
+    fn judge(&self, source: [u8; 4]) -> Judged {
         let packet = [ethernet(&[], 0x0800), ipv4(source, 6, 0, &[], &tcp(SYN))];
         judge(self, &frame(&packet), NIC)
     }
@@ -104,10 +106,7 @@ impl Node for Bench {
     fn now(&self) -> u64 {
         self.now.get()
     }
-    fn count_class(&self, class: Class, bytes: u64) {
-        self.classes.borrow_mut().push((class, bytes));
-    }
-    fn note(&self, note: Note, _bytes: u64) {
+    fn note(&self, _class: Class, note: Note, _bytes: u64) {
         self.notes.borrow_mut().push(note);
     }
     fn class_bucket(&self, class: Class, kind: BucketKind) -> Option<Shared> {
@@ -146,9 +145,12 @@ fn what_cannot_be_real_is_dropped_and_the_rest_counted_by_class() {
     for (source, reason) in cases {
         assert_eq!(bench.syn(source), Verdict::Drop(reason), "{source:?}");
     }
-    assert!(bench.classes.borrow().is_empty());
-    assert_eq!(bench.syn(CLIENT), PASSED);
-    assert_eq!(*bench.classes.borrow(), [(Class::NorthSouth, 54)]);
+    let class = Class::NorthSouth.code();
+    let passed = Judged {
+        class,
+        verdict: PASSED,
+    };
+    assert_eq!(bench.judge(CLIENT), passed);
 }
 
 #[test]
@@ -162,13 +164,9 @@ fn a_rule_can_count_or_be_off() {
     assert_eq!(bench.syn(POD), PASSED);
     assert_eq!(bench.notes.borrow().len(), 1);
     // Whoever they are, they are not trusted.
-    let classes: Vec<_> = bench
-        .classes
-        .borrow()
-        .iter()
-        .map(|(class, _)| *class)
-        .collect();
-    assert_eq!(classes, [Class::Unknown, Class::Unknown]);
+    for source in [POD, FAR_POD] {
+        assert_eq!(bench.judge(source).class, Class::Unknown.code());
+    }
 }
 
 #[test]
@@ -179,7 +177,7 @@ fn spoofed_fragments_are_dropped_and_others_pass() {
             ethernet(&[], 0x0800),
             ipv4(source, 17, 0x2000, &[], &[0; 8]),
         ];
-        judge(&bench, &frame(&packet), NIC)
+        judge(&bench, &frame(&packet), NIC).verdict
     };
     assert_eq!(fragment(POD), Verdict::Drop(DropReason::OwnPods));
     assert_eq!(fragment(CLIENT), Verdict::Pass(PassReason::Fragment));
@@ -188,14 +186,14 @@ fn spoofed_fragments_are_dropped_and_others_pass() {
 #[test]
 fn address_configuration_passes_without_a_source() {
     let bench = Bench::with(|_| ());
-    let unspecified = Verdict::Pass(PassReason::Unspecified);
+    let unspecified = Judged::without_class(PassReason::Unspecified);
     let dhcp = [ethernet(&[], 0x0800), ipv4([0; 4], 17, 0, &[], &[0; 8])];
     assert_eq!(judge(&bench, &frame(&dhcp), NIC), unspecified);
     let discovery = [ethernet(&[], 0x86dd), ipv6([0; 16], 58, &[0; 24])];
     assert_eq!(judge(&bench, &frame(&discovery), NIC), unspecified);
     let tcp = [ethernet(&[], 0x86dd), ipv6([0; 16], 6, &tcp(SYN))];
     assert_eq!(
-        judge(&bench, &frame(&tcp), NIC),
+        judge(&bench, &frame(&tcp), NIC).verdict,
         Verdict::Drop(DropReason::Martian)
     );
 }
@@ -232,7 +230,7 @@ fn packet_limits_count_every_packet() {
     });
     let udp = |source| {
         let packet = [ethernet(&[], 0x0800), ipv4(source, 17, 0, &[], &[0; 8])];
-        judge(&bench, &frame(&packet), NIC)
+        judge(&bench, &frame(&packet), NIC).verdict
     };
     assert_eq!(udp(CLIENT), PASSED);
     assert_eq!(udp(CLIENT), Verdict::Drop(DropReason::SourcePackets));

@@ -8,7 +8,7 @@ use splitter_common::{
 };
 use splitter_ebpf::steer::{Assigned, Lookup, Sockets};
 
-use crate::maps::{InForce, Interfaces, LISTENERS, POOLS, count_lookup};
+use crate::maps::{InForce, Interfaces, LISTENERS, POOLS};
 
 const AF_INET6: u32 = 10;
 
@@ -82,11 +82,6 @@ impl Sockets for Host<'_> {
     #[inline(always)]
     fn assign(&self, index: u32) -> Assigned {
         POOLS.assign(self.context, index)
-    }
-
-    #[inline(always)]
-    fn count_lookup(&self, class: Class) {
-        count_lookup(class);
     }
 }
 

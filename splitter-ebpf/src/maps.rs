@@ -4,10 +4,10 @@ use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray};
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::btf_map;
 use splitter_common::{
-    BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, ClassCount, Config,
+    BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count, Counters,
     INDEX_ENTRIES, Iface, ListenerKey, ListenerValue, MAX_IFACES, MAX_LISTENER_KEYS,
-    MAX_POOL_SOCKETS, MAX_PREFIXES, MAX_REASONS, MAX_SLOTS, MAX_SOURCES, Note, Pool, PoolInfo,
-    PrefixIndex, PrefixTable, PrefixValue, ReasonCount, Role, Settings, Slot, SlotStats, Tables,
+    MAX_POOL_SOCKETS, MAX_PREFIXES, MAX_SLOTS, MAX_SOURCES, Note, Pool, PoolInfo, PrefixIndex,
+    PrefixTable, PrefixValue, REASONS, Role, Settings, Slot, SlotStats, Tables,
 };
 use splitter_ebpf::bucket::Bucket;
 use splitter_ebpf::ingress::Node;
@@ -20,9 +20,7 @@ const NO_PREALLOC: usize = 1;
 const MMAPABLE: usize = 1024;
 
 #[btf_map(name = "config")]
-static CONFIG: Array<Config, 1> = Array::new();
-#[btf_map(name = "settings")]
-static SETTINGS: Array<Settings, 2> = Array::new();
+static CONFIG: Array<Config, 1, MMAPABLE> = Array::new();
 #[btf_map(name = "cidr4")]
 static CIDR4: HashMap<Cidr4Key, PrefixValue, { MAX_PREFIXES as usize }, NO_PREALLOC> =
     HashMap::new();
@@ -46,10 +44,8 @@ pub static LISTENERS: HashMap<
 pub static POOLS: SocketMap<{ MAX_POOL_SOCKETS as usize }> = SocketMap::new();
 #[btf_map(name = "pool_info")]
 static POOL_INFO: Array<PoolInfo, { MAX_POOL_SOCKETS as usize }> = Array::new();
-#[btf_map(name = "class_counts")]
-static CLASS_COUNTS: PerCpuArray<ClassCount, { Class::COUNT }> = PerCpuArray::new();
-#[btf_map(name = "reason_counts")]
-static REASON_COUNTS: PerCpuArray<ReasonCount, { MAX_REASONS as usize }> = PerCpuArray::new();
+#[btf_map(name = "counters")]
+static COUNTERS: PerCpuArray<Counters, { Class::COUNT + 1 }> = PerCpuArray::new();
 #[btf_map(name = "class_buckets")]
 static CLASS_BUCKETS: Array<BucketState, { 2 * Class::COUNT }> = Array::new();
 #[btf_map(name = "source_buckets")]
@@ -102,8 +98,9 @@ impl<R: Roles> InForce<R> {
     /// The buffer in use now; none only if the maps have no entries at all.
     #[inline(always)]
     pub fn now(roles: R) -> Option<Self> {
-        let buffer = CONFIG.get(0)?.buffer();
-        let settings = SETTINGS.get(buffer)?;
+        let config = CONFIG.get(0)?;
+        let buffer = config.epoch & 1;
+        let settings = &config.settings[buffer as usize];
         Some(InForce {
             buffer,
             settings,
@@ -176,19 +173,8 @@ impl Node for InForce<Wire> {
     }
 
     #[inline(always)]
-    fn count_class(&self, class: Class, bytes: u64) {
-        if let Some(count) = CLASS_COUNTS.get_ptr_mut(class.code()) {
-            // SAFETY: this CPU's own entry, and programs are not preempted by themselves.
-            unsafe {
-                (*count).packets += 1;
-                (*count).bytes += bytes;
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn note(&self, note: Note, bytes: u64) {
-        count_reason(note.code(), bytes);
+    fn note(&self, class: Class, note: Note, bytes: u64) {
+        count(class.code(), note.code(), bytes);
     }
 
     #[inline(always)]
@@ -238,23 +224,19 @@ impl Bucket for MapBucket {
     }
 }
 
-/// Counts how a packet or a look-up left its program.
+/// Counts how a packet or a look-up of a class left its program.
 #[inline(always)]
-pub fn count_reason(code: u32, bytes: u64) {
-    if let Some(count) = REASON_COUNTS.get_ptr_mut(code) {
-        // SAFETY: this CPU's own entry.
-        unsafe {
-            (*count).count += 1;
-            (*count).bytes += bytes;
-        }
+pub fn count(class: u32, code: u32, bytes: u64) {
+    let Some(counters) = COUNTERS.get_ptr_mut(class) else {
+        return;
+    };
+    if code as usize >= REASONS {
+        return;
     }
-}
-
-/// Counts a look-up of a class.
-#[inline(always)]
-pub fn count_lookup(class: Class) {
-    if let Some(count) = CLASS_COUNTS.get_ptr_mut(class.code()) {
-        // SAFETY: this CPU's own entry.
-        unsafe { (*count).lookups += 1 };
+    // SAFETY: this CPU's own entry, which is a `Count` for each code (asserted beside its type).
+    unsafe {
+        let counter = counters.cast::<Count>().add(code as usize);
+        (*counter).count += 1;
+        (*counter).bytes += bytes;
     }
 }

@@ -5,13 +5,27 @@ use aya_ebpf::programs::XdpContext;
 use splitter_ebpf::parse::Packet;
 
 /// The packet of an XDP program.
-pub struct XdpPacket<'a>(pub &'a XdpContext);
+pub struct XdpPacket<'a> {
+    context: &'a XdpContext,
+    size: u64,
+}
+
+impl<'a> XdpPacket<'a> {
+    /// The packet that the kernel gave the program.
+    #[inline(always)]
+    pub fn new(context: &'a XdpContext) -> Self {
+        // SAFETY: the context is the one that the kernel gave the program. The helper counts all
+        // fragments of a packet, where `data_end - data` is only the first.
+        let size = unsafe { bpf_xdp_get_buff_len(context.ctx) };
+        XdpPacket { context, size }
+    }
+}
 
 impl Packet for XdpPacket<'_> {
     #[inline(always)]
     fn words<const N: usize>(&self, at: usize) -> Option<&[u16; N]> {
-        let start = self.0.data() + at;
-        if start + size_of::<[u16; N]>() > self.0.data_end() {
+        let start = self.context.data() + at;
+        if start + size_of::<[u16; N]>() > self.context.data_end() {
             return None;
         }
         // SAFETY: the bytes lie within the packet, which nothing moves while the program runs.
@@ -22,8 +36,6 @@ impl Packet for XdpPacket<'_> {
 
     #[inline(always)]
     fn size(&self) -> u64 {
-        // SAFETY: the context is the one that the kernel gave the program. The helper counts all
-        // fragments of a packet, where `data_end - data` is only the first.
-        unsafe { bpf_xdp_get_buff_len(self.0.ctx) }
+        self.size
     }
 }

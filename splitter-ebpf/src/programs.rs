@@ -1,13 +1,13 @@
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::macros::{sk_lookup, xdp};
 use aya_ebpf::programs::{SkLookupContext, XdpContext};
-use splitter_common::{PassReason, SteerReason};
-use splitter_ebpf::ingress::{Verdict, judge};
+use splitter_common::{NO_CLASS, PassReason, SteerReason};
+use splitter_ebpf::ingress::{Judged, Verdict, judge};
 use splitter_ebpf::parse::Packet as _;
 use splitter_ebpf::steer::steer as choose;
 
 use crate::lookup::{self, Host};
-use crate::maps::{InForce, Interfaces, Wire, count_reason};
+use crate::maps::{InForce, Interfaces, Wire, count};
 use crate::packet::XdpPacket;
 
 /// Ends the kernel's search without a socket: the caller is reset.
@@ -18,13 +18,13 @@ const SK_PASS: u32 = 1;
 /// On each NIC: drops what cannot be real or is too much, counts the rest.
 #[xdp(frags)]
 fn ingress(context: XdpContext) -> u32 {
-    let packet = XdpPacket(&context);
-    let verdict = match InForce::now(Wire) {
+    let packet = XdpPacket::new(&context);
+    let judged = match InForce::now(Wire) {
         Some(node) => judge(&node, &packet, context.ingress_ifindex() as u32),
-        None => Verdict::Pass(PassReason::NoSettings),
+        None => Judged::without_class(PassReason::NoSettings),
     };
-    count_reason(verdict.code(), packet.size());
-    if matches!(verdict, Verdict::Drop(_)) {
+    count(judged.class, judged.verdict.code(), packet.size());
+    if matches!(judged.verdict, Verdict::Drop(_)) {
         XDP_DROP
     } else {
         XDP_PASS
@@ -34,18 +34,19 @@ fn ingress(context: XdpContext) -> u32 {
 /// In the node's network namespace: gives each new connection the socket of its class's pool.
 #[sk_lookup]
 fn steer(context: SkLookupContext) -> u32 {
-    let reason = match InForce::now(Interfaces) {
-        Some(in_force) => choose(
-            &Host {
-                in_force,
-                context: &context,
-            },
-            &lookup::read(&context),
-        ),
-        None => SteerReason::NoSettings,
+    let Some(in_force) = InForce::now(Interfaces) else {
+        count(NO_CLASS, SteerReason::NoSettings.code(), 0);
+        return SK_PASS;
     };
-    count_reason(reason.code(), 0);
-    if reason == SteerReason::Reset {
+    let steered = choose(
+        &Host {
+            in_force,
+            context: &context,
+        },
+        &lookup::read(&context),
+    );
+    count(steered.class, steered.reason.code(), 0);
+    if steered.reason == SteerReason::Reset {
         SK_DROP
     } else {
         SK_PASS

@@ -1,7 +1,8 @@
 //! Which socket a new connection gets.
 
 use splitter_common::{
-    Class, Fallback, ListenerKey, ListenerValue, Peer, Pool, SteerReason, Tables, classify,
+    Class, Fallback, ListenerKey, ListenerValue, NO_CLASS, Peer, Pool, SteerReason, Tables,
+    classify,
 };
 
 /// A look-up that the kernel asks about.
@@ -40,26 +41,40 @@ pub trait Sockets: Tables {
     fn pool(&self, class: Class) -> Pool;
     /// Chooses the socket at this place of the pool map.
     fn assign(&self, index: u32) -> Assigned;
-    /// Counts a look-up of a class.
-    fn count_lookup(&self, class: Class);
 }
 
-/// Answers one look-up. Only [`SteerReason::Reset`] ends the kernel's own search without a socket.
+/// How a look-up was answered, and whose it was.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steered {
+    /// A [`Class`] code, or [`NO_CLASS`].
+    pub class: u32,
+    /// How. Only [`SteerReason::Reset`] ends the kernel's own search without a socket.
+    pub reason: SteerReason,
+}
+
+/// Answers one look-up.
 ///
 /// The answer depends on nothing but the look-up and the maps: while SYN cookies are in use the
 /// kernel asks twice for one connection, and a different answer would reset it.
 #[inline(always)]
-pub fn steer(sockets: &impl Sockets, lookup: &Lookup) -> SteerReason {
+pub fn steer(sockets: &impl Sockets, lookup: &Lookup) -> Steered {
     let Some(listener) = find(sockets, lookup) else {
-        return SteerReason::NotOurs;
+        return Steered {
+            class: NO_CLASS,
+            reason: SteerReason::NotOurs,
+        };
     };
     let class = classify(sockets, lookup.peer, lookup.ifindex).class;
-    sockets.count_lookup(class);
     let pool = sockets.pool(class);
-    match sockets.assign(pool.socket_index(listener.listener)) {
+    let reason = match sockets.assign(pool.socket_index(listener.listener)) {
         Assigned::Done => SteerReason::Assigned,
         Assigned::Refused => SteerReason::Refused,
         Assigned::Empty => fall_back(sockets, listener, pool),
+    };
+    Steered {
+        class: class.code(),
+        reason,
     }
 }
 

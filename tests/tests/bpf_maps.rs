@@ -31,9 +31,8 @@ fn dump(loaded: &Loaded, map: &str) -> String {
     command("bpftool", &["map", "dump", "pinned", &path(loaded, map)])
 }
 
-const MAPS: [&str; 16] = [
+const MAPS: [&str; 14] = [
     "config",
-    "settings",
     "cidr4",
     "cidr6",
     "cidr4_index",
@@ -42,8 +41,7 @@ const MAPS: [&str; 16] = [
     "listeners",
     "pools",
     "pool_info",
-    "class_counts",
-    "reason_counts",
+    "counters",
     "class_buckets",
     "source_buckets",
     "splits",
@@ -95,7 +93,7 @@ fn dumps_show_fields_and_addresses() {
     let wanted =
         "\"addr\":[203,0,113,1,0,0,0,0,0,0,0,0,0,0,0,0],\"port\":80,\"protocol\":6,\"family\":4";
     assert!(text.contains(wanted), "{text}");
-    let text = dump(&loaded, "settings").replace([' ', '\n'], "");
+    let text = dump(&loaded, "config").replace([' ', '\n'], "");
     assert!(
         text.contains("\"spoof\":[2,2,2,2,1],\"pool\":[0,0,1,1,1]"),
         "{text}"
@@ -104,6 +102,12 @@ fn dumps_show_fields_and_addresses() {
     let text = dump(&loaded, "ifaces").replace([' ', '\n'], "");
     assert!(
         text.contains(&format!("\"key\":{nic},\"value\":{{\"role\":1}}")),
+        "{text}"
+    );
+
+    let text = dump(&loaded, "counters").replace([' ', '\n'], "");
+    assert!(
+        text.contains("\"steer_assigned\":{\"count\":0,\"bytes\":0}"),
         "{text}"
     );
 

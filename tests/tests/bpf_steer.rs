@@ -302,7 +302,7 @@ fn some_ranges() -> impl Strategy<Value = Ranges> {
 fn moved(
     before: &splitter::dataplane::Counts,
     after: &splitter::dataplane::Counts,
-    of: impl Fn(splitter_common::ClassCount) -> u64,
+    of: impl Fn(splitter::dataplane::ClassCount) -> u64,
 ) -> Vec<Class> {
     let differs = |class: &Class| of(after.class(*class)) != of(before.class(*class));
     Class::ALL.into_iter().filter(differs).collect()

@@ -1,78 +1,97 @@
 //! What the kernel programs have counted.
 
 use aya::maps::{MapData, PerCpuArray};
-use splitter_common::{Class, ClassCount, MAX_REASONS, ReasonCount, reason_name};
+use splitter_common::{
+    Class, Count, Counters as Value, DropReason, NO_CLASS, PassReason, REASONS, SteerReason,
+    reason_name,
+};
 
 use super::error::DataplaneError;
 use super::maps::{Maps, map_error};
 
 /// The counters of the kernel programs.
-pub struct Counters {
-    classes: PerCpuArray<MapData, ClassCount>,
-    reasons: PerCpuArray<MapData, ReasonCount>,
-}
+pub struct Counters(PerCpuArray<MapData, Value>);
 
 /// All counters at one moment, summed over the CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// By class, in the order of [`Class::ALL`].
-    pub classes: Vec<(Class, ClassCount)>,
-    /// By name; those that never happened are there too, with 0.
-    pub reasons: Vec<(&'static str, ReasonCount)>,
+    /// By class (last: what has none), then by the codes of the reasons.
+    rows: Vec<(Option<Class>, [Count; REASONS])>,
+}
+
+/// What was counted of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCount {
+    /// Packets that XDP saw, dropped ones among them.
+    pub packets: u64,
+    /// Their bytes, from the Ethernet header on.
+    pub bytes: u64,
+    /// Look-ups of new connections that sk_lookup answered. While SYN cookies are in use, one
+    /// connection is two look-ups.
+    pub lookups: u64,
 }
 
 impl Counts {
-    /// How often something happened.
-    pub fn reason(&self, name: &str) -> u64 {
-        let found = self.reasons.iter().find(|(other, _)| *other == name);
-        found.map_or(0, |(_, count)| count.count)
+    /// Every counter: class (none: not IP, not ours), name of the reason, count. Those that never
+    /// happened are there too.
+    pub fn all(&self) -> impl Iterator<Item = (Option<Class>, &'static str, Count)> {
+        self.rows.iter().flat_map(|(class, counts)| {
+            let named = counts.iter().zip(0u32..);
+            named.filter_map(|(count, code)| Some((*class, reason_name(code)?, *count)))
+        })
     }
 
-    /// The counters of a class.
+    /// How often something happened, whatever the class.
+    pub fn reason(&self, name: &str) -> u64 {
+        let found = self.all().filter(|(_, other, _)| *other == name);
+        found.map(|(_, _, count)| count.count).sum()
+    }
+
+    /// What was counted of a class.
     pub fn class(&self, class: Class) -> ClassCount {
-        let found = self.classes.iter().find(|(other, _)| *other == class);
-        found.map_or_else(ClassCount::default, |(_, count)| *count)
+        let mut sum = ClassCount::default();
+        let row = self.rows.iter().find(|(other, _)| *other == Some(class));
+        for (count, code) in row
+            .into_iter()
+            .flat_map(|(_, counts)| counts.iter().zip(0u32..))
+        {
+            if (PassReason::FIRST..DropReason::END).contains(&code) {
+                sum.packets += count.count;
+                sum.bytes += count.bytes;
+            } else if (SteerReason::FIRST..SteerReason::END).contains(&code) {
+                sum.lookups += count.count;
+            }
+        }
+        sum
     }
 }
 
 impl Counters {
     pub(super) fn new(maps: &mut Maps<'_>) -> Result<Self, DataplaneError> {
-        Ok(Counters {
-            classes: maps.take("class_counts")?,
-            reasons: maps.take("reason_counts")?,
-        })
+        maps.take("counters").map(Counters)
     }
 
     /// Reads them all.
     ///
     /// # Errors
-    /// When a map cannot be read.
+    /// When the map cannot be read.
     pub fn read(&self) -> Result<Counts, DataplaneError> {
         let mut counts = Counts::default();
-        for class in Class::ALL {
-            let values = self.classes.get(&class.code(), 0);
-            let values = values.map_err(map_error("read", "class_counts"))?;
-            let mut sum = ClassCount::default();
-            for value in values.iter() {
-                sum.packets += value.packets;
-                sum.bytes += value.bytes;
-                sum.lookups += value.lookups;
+        for key in 0..=NO_CLASS {
+            let values = self.0.get(&key, 0).map_err(map_error("read", "counters"))?;
+            let mut row = [Count::default(); REASONS];
+            for (code, count) in values.iter().flat_map(row_of) {
+                row[code].count += count.count;
+                row[code].bytes += count.bytes;
             }
-            counts.classes.push((class, sum));
-        }
-        for code in 0..MAX_REASONS {
-            let Some(name) = reason_name(code) else {
-                continue;
-            };
-            let values = self.reasons.get(&code, 0);
-            let values = values.map_err(map_error("read", "reason_counts"))?;
-            let mut sum = ReasonCount::default();
-            for value in values.iter() {
-                sum.count += value.count;
-                sum.bytes += value.bytes;
-            }
-            counts.reasons.push((name, sum));
+            let class = (key != NO_CLASS).then(|| Class::from_code(key));
+            counts.rows.push((class, row));
         }
         Ok(counts)
     }
+}
+
+/// The counts of one CPU with their codes.
+fn row_of(value: &Value) -> impl Iterator<Item = (usize, Count)> + use<> {
+    value.by_code().into_iter().enumerate()
 }

@@ -29,7 +29,7 @@ mod tracker;
 
 pub use attach::XdpKind;
 pub use cidr::{Cidr, CidrError};
-pub use counters::{Counters, Counts};
+pub use counters::{ClassCount, Counters, Counts};
 pub use error::DataplaneError;
 pub use kernel::{Kernel, KernelOptions, ProgramReport, Report};
 pub use netlink::{Interface, addresses, default_interfaces, interfaces};

@@ -6,10 +6,9 @@ use std::path::Path;
 
 use aya::maps::{MapData, MapError};
 use splitter_common::{
-    BucketKey, BucketState, Cidr4Key, Cidr6Key, Class, ClassCount, Config, INDEX_ENTRIES, Iface,
+    BucketKey, BucketState, Cidr4Key, Cidr6Key, Class, Config, Counters, INDEX_ENTRIES, Iface,
     ListenerKey, ListenerValue, MAX_IFACES, MAX_LISTENER_KEYS, MAX_MAP_NAME, MAX_POOL_SOCKETS,
-    MAX_PREFIXES, MAX_REASONS, MAX_SLOTS, MAX_SOURCES, PoolInfo, PrefixIndex, PrefixValue,
-    ReasonCount, Settings, Slot, SlotStats,
+    MAX_PREFIXES, MAX_SLOTS, MAX_SOURCES, PoolInfo, PrefixIndex, PrefixValue, Slot, SlotStats,
 };
 use std::os::fd::AsFd as _;
 
@@ -50,9 +49,8 @@ const fn map<K, V>(name: &'static str, kind: u32, max_entries: u32, flags: u32) 
 }
 
 /// Every map of the object.
-pub const MAPS: [MapSpec; 16] = [
-    map::<u32, Config>("config", ARRAY, 1, 0),
-    map::<u32, Settings>("settings", ARRAY, 2, 0),
+pub const MAPS: [MapSpec; 14] = [
+    map::<u32, Config>("config", ARRAY, 1, MMAPABLE),
     map::<Cidr4Key, PrefixValue>("cidr4", HASH, MAX_PREFIXES, NO_PREALLOC),
     map::<Cidr6Key, PrefixValue>("cidr6", HASH, MAX_PREFIXES, NO_PREALLOC),
     map::<u32, PrefixIndex>("cidr4_index", ARRAY, INDEX_ENTRIES, MMAPABLE),
@@ -61,8 +59,7 @@ pub const MAPS: [MapSpec; 16] = [
     map::<ListenerKey, ListenerValue>("listeners", HASH, MAX_LISTENER_KEYS, NO_PREALLOC),
     map::<u32, u64>("pools", SOCKMAP, MAX_POOL_SOCKETS, 0),
     map::<u32, PoolInfo>("pool_info", ARRAY, MAX_POOL_SOCKETS, 0),
-    map::<u32, ClassCount>("class_counts", PERCPU_ARRAY, Class::COUNT as u32, 0),
-    map::<u32, ReasonCount>("reason_counts", PERCPU_ARRAY, MAX_REASONS, 0),
+    map::<u32, Counters>("counters", PERCPU_ARRAY, Class::COUNT as u32 + 1, 0),
     map::<u32, BucketState>("class_buckets", ARRAY, 2 * Class::COUNT as u32, 0),
     map::<BucketKey, BucketState>("source_buckets", LRU_HASH, MAX_SOURCES, 0),
     map::<u32, Slot>("splits", ARRAY, MAX_SLOTS, MMAPABLE),
@@ -122,14 +119,15 @@ mod tests {
     fn every_difference_is_found() {
         let spec = MAPS[0];
         let mut same = MapInfo::default();
-        (same.kind, same.key_size, same.value_size, same.max_entries) = (ARRAY, 4, 8, 1);
+        (same.kind, same.key_size, same.value_size) = (ARRAY, 4, size_of::<Config>() as u32);
+        (same.max_entries, same.flags) = (1, MMAPABLE);
         assert_eq!(spec.difference(&same), None);
         let changes: [fn(&mut MapInfo); 5] = [
             |info| info.kind = HASH,
             |info| info.key_size = 8,
             |info| info.value_size = 4,
             |info| info.max_entries = 2,
-            |info| info.flags = MMAPABLE,
+            |info| info.flags = 0,
         ];
         for change in changes {
             let mut other = same;

@@ -3,22 +3,28 @@
 use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::AsFd as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use aya::Pod;
-use aya::maps::{Array, HashMap, MapData, MapError};
+use aya::maps::{HashMap, MapData, MapError};
 use splitter_common::{
     Cidr4Key, Cidr6Key, Config, INDEX_ENTRIES, Iface, PrefixIndex, PrefixValue, Role, Settings,
 };
 
 use super::error::DataplaneError;
 use super::maps::{Maps, map_error};
-use super::memory::Words;
+use super::memory::{Word, Words};
 use super::prefixes::Prefixes;
 use super::sys;
+
+/// Where the fields of [`Config`] lie, in words.
+const EPOCH: usize = offset_of!(Config, epoch) / 4;
+const PID: usize = offset_of!(Config, pid) / 4;
+const SETTINGS: usize = offset_of!(Config, settings) / 4;
 
 /// How long a kernel program may still use a buffer where the kernel cannot be asked. They run
 /// for some hundred nanoseconds.
@@ -26,8 +32,7 @@ const GRACE: Duration = Duration::from_millis(10);
 
 /// The tables that the programs classify by.
 pub struct ClassTables {
-    config: Array<MapData, Config>,
-    settings: Array<MapData, Settings>,
+    config: Words<AtomicU32>,
     cidr4: HashMap<MapData, Cidr4Key, PrefixValue>,
     cidr6: HashMap<MapData, Cidr6Key, PrefixValue>,
     index4: Words<AtomicU64>,
@@ -37,20 +42,11 @@ pub struct ClassTables {
 
 impl ClassTables {
     pub(super) fn new(maps: &mut Maps<'_>) -> Result<Self, DataplaneError> {
-        let mut index = |name| {
-            let data = maps.take_data(name)?;
-            let words = Words::of_map(data.fd().as_fd(), INDEX_ENTRIES as usize);
-            words.map_err(|source| DataplaneError::Map {
-                what: "map",
-                map: name,
-                source,
-            })
-        };
+        let entries = INDEX_ENTRIES as usize;
         Ok(ClassTables {
-            index4: index("cidr4_index")?,
-            index6: index("cidr6_index")?,
-            config: maps.take("config")?,
-            settings: maps.take("settings")?,
+            config: words(maps, "config", size_of::<Config>() / size_of::<u32>())?,
+            index4: words(maps, "cidr4_index", entries)?,
+            index6: words(maps, "cidr6_index", entries)?,
             cidr4: maps.take("cidr4")?,
             cidr6: maps.take("cidr6")?,
             ifaces: maps.take("ifaces")?,
@@ -66,11 +62,7 @@ impl ClassTables {
         prefixes: &Prefixes,
         settings: &Settings,
     ) -> Result<u32, DataplaneError> {
-        let old = self
-            .config
-            .get(&0, 0)
-            .map_err(map_error("read", "config"))?;
-        let epoch = old.epoch.wrapping_add(1);
+        let epoch = self.config[EPOCH].load(Ordering::Relaxed).wrapping_add(1);
         let buffer = (epoch & 1) as u8;
         // Nobody reads that buffer any more, but for a program that began before the last change.
         if sys::wait_for_running_programs().is_err() {
@@ -90,16 +82,12 @@ impl ClassTables {
             .map_err(map_error("write", "cidr6"))?;
         fill_index(&self.index4, buffer, &prefixes.index4);
         fill_index(&self.index6, buffer, &prefixes.index6);
-        self.settings
-            .set(u32::from(buffer), settings, 0)
-            .map_err(map_error("write", "settings"))?;
-        let config = Config {
-            epoch,
-            pid: std::process::id(),
-        };
-        self.config
-            .set(0, config, 0)
-            .map_err(map_error("write", "config"))?;
+        let start = SETTINGS + usize::from(buffer) * Settings::WORDS;
+        for (word, value) in self.config.iter().skip(start).zip(settings.words()) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.config[PID].store(std::process::id(), Ordering::Relaxed);
+        self.config[EPOCH].store(epoch, Ordering::Release);
         Ok(epoch)
     }
 
@@ -113,6 +101,20 @@ impl ClassTables {
         let entry = |role| Iface { role };
         fill_with(&mut self.ifaces, wanted, |_| true, entry).map_err(map_error("write", "ifaces"))
     }
+}
+
+/// Maps the memory of an array.
+fn words<W: Word>(
+    maps: &mut Maps<'_>,
+    name: &'static str,
+    len: usize,
+) -> Result<Words<W>, DataplaneError> {
+    let data = maps.take_data(name)?;
+    Words::of_map(data.fd().as_fd(), len).map_err(|source| DataplaneError::Map {
+        what: "map",
+        map: name,
+        source,
+    })
 }
 
 fn fill<K: Pod + Ord + Hash + Eq>(

@@ -1,0 +1,50 @@
+use crate::layout::layout;
+
+/// Key of the map `source_buckets`: a source prefix and what it is limited in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct BucketKey {
+    /// The source's prefix: /24 of IPv4 (as an IPv4-mapped address), /64 of IPv6.
+    pub addr: [u8; 16],
+    /// A [`BucketKind`] code.
+    pub kind: u32,
+}
+
+/// What a token bucket limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum BucketKind {
+    /// New connections.
+    Syn = 0,
+    /// Packets.
+    Packets = 1,
+}
+
+/// Value of the maps `source_buckets` and `class_buckets`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct BucketState {
+    /// When it would be full again, in nanoseconds of the monotonic clock. A token moves it
+    /// 1/rate seconds on, so that one number is the whole bucket.
+    pub full_at: u64,
+}
+
+layout!(BucketKey, size 20, align 4, { addr: 0, kind: 16 });
+layout!(BucketState, size 8, align 8, { full_at: 0 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::bytes_of;
+
+    #[test]
+    fn bytes() {
+        let key = BucketKey {
+            addr: [9; 16],
+            kind: 1,
+        };
+        let mut golden = [9u8; 20];
+        golden[16..].copy_from_slice(&[1, 0, 0, 0]);
+        assert_eq!(bytes_of(&key), golden);
+    }
+}
