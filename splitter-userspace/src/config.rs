@@ -19,6 +19,18 @@ pub enum Steering {
     Auto,
 }
 
+impl Steering {
+    /// The name in options, logs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Steering::None => "none",
+            Steering::SkLookup => "sk-lookup",
+            Steering::Xdp => "xdp",
+            Steering::Auto => "auto",
+        }
+    }
+}
+
 /// Worker threads of each pool, where steering makes two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSizes {
