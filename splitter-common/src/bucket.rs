@@ -1,3 +1,4 @@
+use crate::classify::Peer;
 use crate::layout::layout;
 
 /// Key of the map `source_buckets`: a source prefix and what it is limited in.
@@ -8,6 +9,22 @@ pub struct BucketKey {
     pub addr: [u8; 16],
     /// A [`BucketKind`] code.
     pub kind: u32,
+}
+
+impl BucketKey {
+    /// The key as the words that it is in memory.
+    #[inline(always)]
+    pub const fn words(source: Peer, kind: BucketKind) -> [u32; 5] {
+        let prefix = match source.as_v4() {
+            Some(addr) => Peer::v4(addr & 0xffff_ff00),
+            None => Peer {
+                high: source.high,
+                low: 0,
+            },
+        };
+        let [a, b, c, d] = prefix.words();
+        [a, b, c, d, kind as u32]
+    }
 }
 
 /// What a token bucket limits.
@@ -46,5 +63,21 @@ mod tests {
         let mut golden = [9u8; 20];
         golden[16..].copy_from_slice(&[1, 0, 0, 0]);
         assert_eq!(bytes_of(&key), golden);
+    }
+
+    #[test]
+    fn sources_share_a_bucket_by_24_and_64_bits() {
+        let words = BucketKey::words(Peer::v4(0xc633_6407), BucketKind::Packets);
+        let mut golden = [0u8; 20];
+        golden[10..].copy_from_slice(&[0xff, 0xff, 198, 51, 100, 0, 1, 0, 0, 0]);
+        assert_eq!(bytes_of(&words), golden);
+        let source = Peer {
+            high: 0x2001_0db8_0009_0001,
+            low: 7,
+        };
+        let words = BucketKey::words(source, BucketKind::Syn);
+        let mut golden = [0u8; 20];
+        golden[..8].copy_from_slice(&[0x20, 1, 0xd, 0xb8, 0, 9, 0, 1]);
+        assert_eq!(bytes_of(&words), golden);
     }
 }

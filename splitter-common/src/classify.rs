@@ -2,7 +2,7 @@ use core::net::IpAddr;
 
 use crate::class::Class;
 use crate::iface::Role;
-use crate::prefix::{PrefixKind, PrefixTable, join, kind4, kind6};
+use crate::prefix::{PrefixKind, PrefixTable, kind4, kind6, words_of};
 
 /// The address of a peer, as numbers in host order. IPv4 is held in its IPv4-mapped form, so that
 /// both spellings of an address are one.
@@ -40,10 +40,10 @@ impl Peer {
         self.high == 0 && (self.low == 0 || self.low == Peer::v4(0).low)
     }
 
-    /// The address's bytes.
+    /// The address in network order, by words.
     #[inline(always)]
-    pub fn octets(self) -> [u8; 16] {
-        join(self.high, self.low)
+    pub const fn words(self) -> [u32; 4] {
+        words_of(self.high, self.low)
     }
 }
 

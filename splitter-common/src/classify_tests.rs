@@ -73,28 +73,32 @@ fn index(prefixes: impl Iterator<Item = (u8, [u8; 2], u32)>, top: u16) -> Prefix
 }
 
 impl PrefixTable for Hand {
-    fn buffer(&self) -> u8 {
-        0
-    }
-    fn index4(&self, top: u16) -> PrefixIndex {
+    fn index4(&self, top: u16) -> u64 {
         let prefixes = self.v4.iter();
-        index(
-            prefixes.map(|(k, v)| (k.len, [k.addr[0], k.addr[1]], *v)),
-            top,
-        )
+        let prefixes = prefixes.map(|(k, v)| (k.len, [k.addr[0], k.addr[1]], *v));
+        index(prefixes, top).word()
     }
-    fn index6(&self, top: u16) -> PrefixIndex {
+    fn index6(&self, top: u16) -> u64 {
         let prefixes = self.v6.iter();
-        index(
-            prefixes.map(|(k, v)| (k.len, [k.addr[0], k.addr[1]], *v)),
-            top,
-        )
+        let prefixes = prefixes.map(|(k, v)| (k.len, [k.addr[0], k.addr[1]], *v));
+        index(prefixes, top).word()
     }
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
-        self.v4.get(key).copied()
+    fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        let key = Cidr4Key {
+            len: len as u8,
+            addr: addr.to_be_bytes(),
+            ..Cidr4Key::default()
+        };
+        self.v4.get(&key).copied()
     }
-    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
-        self.v6.get(key).copied()
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32> {
+        let bits = u128::from(high) << 64 | u128::from(low);
+        let key = Cidr6Key {
+            len: len as u8,
+            addr: bits.to_be_bytes(),
+            ..Cidr6Key::default()
+        };
+        self.v6.get(&key).copied()
     }
 }
 

@@ -1,6 +1,8 @@
 use crate::class::Class;
 use crate::classify::Spoof;
+use crate::iface::Role;
 use crate::layout::layout;
+use crate::limits::MAX_EXTERNAL;
 
 /// The one entry of the map `config`.
 ///
@@ -70,6 +72,12 @@ pub struct Settings {
     pub spoof: [u32; Spoof::COUNT],
     /// The [`crate::Pool`] code of each [`Class`].
     pub pool: [u32; Class::COUNT],
+    /// How many interfaces lead outside.
+    pub externals: u32,
+    /// Their numbers. All others lead inside.
+    pub external: [u32; MAX_EXTERNAL],
+    /// 1 when any limit below has a rate: saves the programs looking at each.
+    pub limited: u32,
     /// New connections (SYN) of one source prefix (/24, /64).
     pub source_syn: Limit,
     /// Packets of one source prefix (/24, /64).
@@ -81,6 +89,17 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What the interface `ifindex` is.
+    #[inline(always)]
+    pub fn role(&self, ifindex: u32) -> Role {
+        for (_, external) in (0..self.externals).zip(&self.external) {
+            if *external == ifindex {
+                return Role::External;
+            }
+        }
+        Role::Inner
+    }
+
     /// Words of the settings in memory.
     pub const WORDS: usize = size_of::<Settings>() / size_of::<u32>();
 
@@ -96,6 +115,9 @@ impl Settings {
             .into_iter()
             .chain(self.spoof)
             .chain(self.pool)
+            .chain([self.externals])
+            .chain(self.external)
+            .chain([self.limited])
             .chain(limits.flat_map(|limit| [limit.rate, limit.burst]));
         words
             .iter_mut()
@@ -105,16 +127,19 @@ impl Settings {
     }
 }
 
-layout!(Config, size 288, align 4, { epoch: 0, pid: 4, settings: 8 });
+layout!(Config, size 432, align 4, { epoch: 0, pid: 4, settings: 8 });
 layout!(Limit, size 8, align 4, { rate: 0, burst: 4 });
-layout!(Settings, size 140, align 4, {
+layout!(Settings, size 212, align 4, {
     native_routing: 0,
     spoof: 4,
     pool: 24,
-    source_syn: 44,
-    source_packets: 52,
-    class_syn: 60,
-    class_packets: 100,
+    externals: 44,
+    external: 48,
+    limited: 112,
+    source_syn: 116,
+    source_packets: 124,
+    class_syn: 132,
+    class_packets: 172,
 });
 
 #[cfg(test)]
@@ -130,15 +155,19 @@ mod tests {
         };
         settings.spoof[4] = 2;
         settings.pool[2] = 1;
+        settings.external[0] = 9;
+        settings.limited = 1;
         settings.source_syn = Limit { rate: 5, burst: 6 };
         settings.class_packets[4].burst = 7;
-        let mut golden = [0u8; 140];
+        let mut golden = [0u8; 212];
         golden[0] = 1;
         golden[20] = 2;
         golden[32] = 1;
-        golden[44] = 5;
-        golden[48] = 6;
-        golden[136] = 7;
+        golden[48] = 9;
+        golden[112] = 1;
+        golden[116] = 5;
+        golden[120] = 6;
+        golden[208] = 7;
         assert_eq!(bytes_of(&settings), golden);
     }
 
@@ -148,6 +177,9 @@ mod tests {
             native_routing: 1,
             spoof: [2, 3, 4, 5, 6],
             pool: [7, 8, 9, 10, 11],
+            externals: 20,
+            external: [19; MAX_EXTERNAL],
+            limited: 18,
             source_syn: Limit {
                 rate: 12,
                 burst: 13,
@@ -168,6 +200,23 @@ mod tests {
     }
 
     #[test]
+    fn interfaces_in_the_list_lead_outside() {
+        let mut settings = Settings {
+            externals: 2,
+            ..Settings::default()
+        };
+        settings.external[..3].copy_from_slice(&[7, 9, 8]);
+        assert_eq!(settings.role(9), Role::External);
+        assert_eq!(settings.role(8), Role::Inner);
+        assert_eq!(settings.role(0), Role::Inner);
+        // A count beyond the list is held to it.
+        settings.externals = u32::MAX;
+        settings.external = [5; MAX_EXTERNAL];
+        settings.external[MAX_EXTERNAL - 1] = 6;
+        assert_eq!(settings.role(6), Role::External);
+    }
+
+    #[test]
     fn config_bytes() {
         let mut config = Config {
             epoch: 5,
@@ -175,8 +224,8 @@ mod tests {
             ..Config::default()
         };
         config.settings[1].native_routing = 7;
-        let mut golden = [0u8; 288];
-        (golden[0], golden[4], golden[148]) = (5, 6, 7);
+        let mut golden = [0u8; 432];
+        (golden[0], golden[4], golden[220]) = (5, 6, 7);
         assert_eq!(bytes_of(&config), golden);
     }
 }

@@ -25,12 +25,12 @@ pub use bucket::{BucketKey, BucketKind, BucketState};
 pub use class::Class;
 pub use classify::{Origin, Peer, Spoof, Tables, classify};
 pub use config::{Config, Limit, Settings, SpoofAction};
-pub use iface::{Iface, Role};
+pub use iface::Role;
 pub use limits::*;
-pub use listener::{Fallback, ListenerKey, ListenerValue};
+pub use listener::{AddressKey, Fallback, ListenerValue, PortKey};
 pub use pool::{Pool, PoolInfo, PoolState};
 pub use prefix::{
-    Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, kind4, kind6,
+    Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, kind4, kind6, words_of,
 };
 pub use reason::{
     Count, Counters, DropReason, NO_CLASS, Note, PassReason, REASONS, SteerReason, reason_name,

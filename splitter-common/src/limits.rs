@@ -19,14 +19,11 @@ pub const INDEX_ENTRIES: u32 = 2 * 65_536;
 /// Different prefix lengths above 16 that one index entry can name.
 pub const MAX_LENGTHS: usize = 7;
 
-/// Network interfaces with a role.
-pub const MAX_IFACES: u32 = 1_024;
+/// Interfaces that lead outside.
+pub const MAX_EXTERNAL: usize = 16;
 
 /// Addresses and ports that are ours.
 pub const MAX_LISTENERS: u32 = 64;
-
-/// Entries of the listener table: listeners, and the wildcard entries that lead to exact ones.
-pub const MAX_LISTENER_KEYS: u32 = 2 * MAX_LISTENERS;
 
 /// Pools of one listener; see [`crate::Pool`].
 pub const POOLS: u32 = 2;

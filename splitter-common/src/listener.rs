@@ -1,11 +1,9 @@
 use crate::layout::layout;
 
-/// Key of the map `listeners`: what a connection is made to.
+/// Key of the map `listeners`: a port that is ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
-pub struct ListenerKey {
-    /// Local address; IPv4 in the first four bytes. All zero: every address of the family.
-    pub addr: [u8; 16],
+pub struct PortKey {
     /// Local port.
     pub port: u16,
     /// Protocol number: 6 is TCP.
@@ -14,7 +12,35 @@ pub struct ListenerKey {
     pub family: u8,
 }
 
-/// Value of the map `listeners`.
+/// Key of the map `listener_addrs`: a port that is ours on one address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct AddressKey {
+    /// Local address; IPv4 in the first four bytes.
+    pub addr: [u8; 16],
+    /// The port.
+    pub port: PortKey,
+}
+
+impl PortKey {
+    /// The key as the word that it is in memory.
+    #[inline(always)]
+    pub const fn word(port: u16, protocol: u8, family: u8) -> u32 {
+        (port as u32 | (protocol as u32) << 16 | (family as u32) << 24).to_le()
+    }
+}
+
+impl AddressKey {
+    /// The key as the words that it is in memory; `addr` in network order, `port` as
+    /// [`PortKey::word`].
+    #[inline(always)]
+    pub const fn words(addr: [u32; 4], port: u32) -> [u32; 5] {
+        let [a, b, c, d] = addr;
+        [a, b, c, d, port]
+    }
+}
+
+/// Value of the maps `listeners` and `listener_addrs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ListenerValue {
@@ -23,7 +49,7 @@ pub struct ListenerValue {
     pub listener: u32,
     /// A [`Fallback`] code: what happens when the pool has no socket.
     pub fallback: u32,
-    /// On an entry for every address: 1 when single addresses of this port have entries too.
+    /// In `listeners`: 1 when single addresses of this port have entries in `listener_addrs`.
     pub exact: u32,
 }
 
@@ -65,7 +91,8 @@ impl Fallback {
     }
 }
 
-layout!(ListenerKey, size 20, align 2, { addr: 0, port: 16, protocol: 18, family: 19 });
+layout!(PortKey, size 4, align 2, { port: 0, protocol: 2, family: 3 });
+layout!(AddressKey, size 20, align 2, { addr: 0, port: 16 });
 layout!(ListenerValue, size 12, align 4, { listener: 0, fallback: 4, exact: 8 });
 
 #[cfg(test)]
@@ -75,17 +102,24 @@ mod tests {
 
     #[test]
     fn key_bytes() {
-        let mut key = ListenerKey {
+        let port = PortKey {
             port: 0x1f90,
             protocol: 6,
             family: 4,
-            ..ListenerKey::default()
+        };
+        let mut key = AddressKey {
+            port,
+            ..AddressKey::default()
         };
         key.addr[..4].copy_from_slice(&[203, 0, 113, 1]);
         let mut golden = [0u8; 20];
         golden[..4].copy_from_slice(&[203, 0, 113, 1]);
         golden[16..].copy_from_slice(&[0x90, 0x1f, 6, 4]);
         assert_eq!(bytes_of(&key), golden);
+        let word = PortKey::word(0x1f90, 6, 4);
+        assert_eq!(bytes_of(&port), bytes_of(&word));
+        let addr = [u32::from_ne_bytes([203, 0, 113, 1]), 0, 0, 0];
+        assert_eq!(bytes_of(&AddressKey::words(addr, word)), golden);
     }
 
     #[test]

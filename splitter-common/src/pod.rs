@@ -1,8 +1,8 @@
 //! Map types that user space may hand to the kernel as bytes.
 
 use crate::{
-    BucketKey, BucketState, Cidr4Key, Cidr6Key, Config, Count, Counters, Iface, ListenerKey,
-    ListenerValue, PoolInfo, PrefixIndex, PrefixValue, Settings, Slot, SlotStats,
+    AddressKey, BucketKey, BucketState, Cidr4Key, Cidr6Key, Config, Count, Counters, ListenerValue,
+    PoolInfo, PortKey, PrefixIndex, PrefixValue, Settings, Slot, SlotStats,
 };
 
 /// Says that a type is plain bytes.
@@ -25,10 +25,10 @@ pod!(
     Config,
     Count,
     Counters,
-    Iface,
-    ListenerKey,
+    AddressKey,
     ListenerValue,
     PoolInfo,
+    PortKey,
     PrefixIndex,
     PrefixValue,
     Settings,

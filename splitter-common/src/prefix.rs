@@ -109,42 +109,63 @@ layout!(PrefixIndex, size 8, align 8, { kind: 0, lens: 1 });
 impl PrefixIndex {
     /// The whole entry as one number: the kind in the lowest byte, above it the lengths.
     #[inline(always)]
-    const fn word(self) -> u64 {
+    pub const fn word(self) -> u64 {
         let [a, b, c, d, e, f, g] = self.lens;
         u64::from_le_bytes([self.kind, a, b, c, d, e, f, g])
     }
 }
 
+impl Cidr4Key {
+    /// The key of a prefix as the words that it is in memory. Programs write keys by words: the
+    /// hash reads words, and would wait for single bytes to reach memory.
+    #[inline(always)]
+    pub const fn words(buffer: u32, len: u32, addr: u32) -> [u32; 2] {
+        [(buffer | len << 8).to_le(), addr.to_be()]
+    }
+}
+
+impl Cidr6Key {
+    /// The key of a prefix as the words that it is in memory.
+    #[inline(always)]
+    pub const fn words(buffer: u32, len: u32, high: u64, low: u64) -> [u32; 5] {
+        let [a, b, c, d] = words_of(high, low);
+        [(buffer | len << 8).to_le(), a, b, c, d]
+    }
+}
+
+/// An IPv6 address in network order, by words.
+#[inline(always)]
+pub const fn words_of(high: u64, low: u64) -> [u32; 4] {
+    [
+        ((high >> 32) as u32).to_be(),
+        (high as u32).to_be(),
+        ((low >> 32) as u32).to_be(),
+        (low as u32).to_be(),
+    ]
+}
+
 /// One buffer of the prefix tables.
 pub trait PrefixTable {
-    /// Number of the buffer, 0 or 1.
-    fn buffer(&self) -> u8;
-    /// IPv4 index entry of the top 16 bits.
-    fn index4(&self, top: u16) -> PrefixIndex;
-    /// IPv6 index entry of the top 16 bits.
-    fn index6(&self, top: u16) -> PrefixIndex;
+    /// The [`PrefixIndex::word`] of the top 16 bits of IPv4.
+    fn index4(&self, top: u16) -> u64;
+    /// The [`PrefixIndex::word`] of the top 16 bits of IPv6.
+    fn index6(&self, top: u16) -> u64;
     /// The kind code of an IPv4 prefix, if it is in the table.
-    fn find4(&self, key: &Cidr4Key) -> Option<u32>;
+    fn find4(&self, len: u32, addr: u32) -> Option<u32>;
     /// The kind code of an IPv6 prefix, if it is in the table.
-    fn find6(&self, key: &Cidr6Key) -> Option<u32>;
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32>;
 }
 
 /// Whose an IPv4 address is: the longest prefix decides.
 #[inline(always)]
 pub fn kind4(table: &impl PrefixTable, addr: u32) -> PrefixKind {
-    let index = table.index4((addr >> 16) as u16).word();
+    let index = table.index4((addr >> 16) as u16);
     // A shift a turn: the verifier sees that it ends.
     let mut lens = index >> 8;
     while lens != 0 {
-        let len = lens as u8;
+        let len = lens as u32 & 0xff;
         lens >>= 8;
-        let key = Cidr4Key {
-            buffer: table.buffer(),
-            len,
-            pad: [0; 2],
-            addr: mask4(addr, len).to_be_bytes(),
-        };
-        if let Some(kind) = table.find4(&key) {
+        if let Some(kind) = table.find4(len, mask4(addr, len)) {
             return PrefixKind::from_code(kind);
         }
     }
@@ -154,19 +175,13 @@ pub fn kind4(table: &impl PrefixTable, addr: u32) -> PrefixKind {
 /// Whose an IPv6 address is, given as its high and low half: the longest prefix decides.
 #[inline(always)]
 pub fn kind6(table: &impl PrefixTable, high: u64, low: u64) -> PrefixKind {
-    let index = table.index6((high >> 48) as u16).word();
+    let index = table.index6((high >> 48) as u16);
     let mut lens = index >> 8;
     while lens != 0 {
-        let len = lens as u8;
+        let len = lens as u32 & 0xff;
         lens >>= 8;
         let (high, low) = mask6(high, low, len);
-        let key = Cidr6Key {
-            buffer: table.buffer(),
-            len,
-            pad: [0; 2],
-            addr: join(high, low),
-        };
-        if let Some(kind) = table.find6(&key) {
+        if let Some(kind) = table.find6(len, high, low) {
             return PrefixKind::from_code(kind);
         }
     }
@@ -175,29 +190,18 @@ pub fn kind6(table: &impl PrefixTable, high: u64, low: u64) -> PrefixKind {
 
 /// Keeps the first `len` bits, for 1 to 32.
 #[inline(always)]
-fn mask4(addr: u32, len: u8) -> u32 {
-    addr & (u32::MAX << (32u32.wrapping_sub(u32::from(len)) & 31))
+const fn mask4(addr: u32, len: u32) -> u32 {
+    addr & (u32::MAX << (32u32.wrapping_sub(len) & 31))
 }
 
 /// Keeps the first `len` bits, for 1 to 128.
 #[inline(always)]
-fn mask6(high: u64, low: u64, len: u8) -> (u64, u64) {
-    let len = u32::from(len);
+const fn mask6(high: u64, low: u64, len: u32) -> (u64, u64) {
     if len <= 64 {
         (high & (u64::MAX << (64u32.wrapping_sub(len) & 63)), 0)
     } else {
         (high, low & (u64::MAX << (128u32.wrapping_sub(len) & 63)))
     }
-}
-
-/// The bytes of an IPv6 address given as two halves.
-#[inline(always)]
-pub(crate) fn join(high: u64, low: u64) -> [u8; 16] {
-    let mut addr = [0; 16];
-    let (first, second) = addr.split_at_mut(8);
-    first.copy_from_slice(&high.to_be_bytes());
-    second.copy_from_slice(&low.to_be_bytes());
-    addr
 }
 
 #[cfg(test)]
@@ -214,12 +218,16 @@ mod tests {
             addr: [10, 244, 3, 0],
         };
         assert_eq!(bytes_of(&key), [1, 24, 0, 0, 10, 244, 3, 0]);
+        let words = Cidr4Key::words(1, 24, 0x0af4_0300);
+        assert_eq!(bytes_of(&key), bytes_of(&words));
         let key = Cidr6Key {
             buffer: 0,
             len: 64,
             pad: [0; 2],
-            addr: join(0xfd00_0010_0244_0000, 1),
+            addr: [0xfd, 0, 0, 0x10, 2, 0x44, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
         };
+        let words = Cidr6Key::words(0, 64, 0xfd00_0010_0244_0000, 1);
+        assert_eq!(bytes_of(&key), bytes_of(&words));
         let mut golden = [0; 20];
         golden[1] = 64;
         golden[4..12].copy_from_slice(&[0xfd, 0, 0, 0x10, 2, 0x44, 0, 0]);
@@ -230,6 +238,7 @@ mod tests {
             lens: [32, 24, 0, 0, 0, 0, 0],
         };
         assert_eq!(bytes_of(&index), [3, 32, 24, 0, 0, 0, 0, 0]);
+        assert_eq!(index.word(), 0x18_2003);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What XDP does with a packet from the wire.
 
 use splitter_common::{
-    BucketKey, BucketKind, Class, DropReason, Limit, NO_CLASS, Note, PassReason, Peer, Settings,
-    Spoof, SpoofAction, Tables, classify,
+    BucketKind, Class, DropReason, Limit, NO_CLASS, Note, PassReason, Peer, Settings, Spoof,
+    SpoofAction, Tables, classify,
 };
 
 use crate::bucket::{Bucket, take};
@@ -20,8 +20,8 @@ pub trait Node: Tables {
     fn note(&self, class: Class, note: Note, bytes: u64);
     /// The bucket of a class.
     fn class_bucket(&self, class: Class, kind: BucketKind) -> Option<Self::Bucket>;
-    /// The bucket of a source prefix, made if there is none.
-    fn source_bucket(&self, key: &BucketKey) -> Option<Self::Bucket>;
+    /// The bucket of a source's prefix, made if there is none.
+    fn source_bucket(&self, source: Peer, kind: BucketKind) -> Option<Self::Bucket>;
 }
 
 /// What becomes of a packet, and why.
@@ -69,10 +69,15 @@ impl Judged {
 /// Judges one packet that came in by the interface `ifindex`.
 #[inline(always)]
 pub fn judge(node: &impl Node, packet: &impl Packet, ifindex: u32) -> Judged {
-    let parsed = match parse(packet) {
-        Ok(parsed) => parsed,
-        Err(reason) => return Judged::without_class(reason),
-    };
+    match parse(packet) {
+        Ok(parsed) => from_source(node, packet, parsed, ifindex),
+        Err(reason) => Judged::without_class(reason),
+    }
+}
+
+/// Judges a packet whose source is known.
+#[inline(always)]
+fn from_source(node: &impl Node, packet: &impl Packet, parsed: Parsed, ifindex: u32) -> Judged {
     if parsed.source.is_unspecified() && !parsed.tcp {
         return Judged::without_class(PassReason::Unspecified);
     }
@@ -81,7 +86,10 @@ pub fn judge(node: &impl Node, packet: &impl Packet, ifindex: u32) -> Judged {
     let spoofed = origin
         .spoof
         .and_then(|spoof| act_on(node, class, spoof, packet.size()));
-    let dropped = spoofed.or_else(|| over_limit(node, &parsed, class));
+    let dropped = match spoofed {
+        None if node.settings().limited != 0 => over_limit(node, &parsed, class),
+        spoofed => spoofed,
+    };
     Judged {
         class: class.code(),
         verdict: dropped.map_or(Verdict::Pass(parsed.reason), Verdict::Drop),
@@ -141,12 +149,8 @@ fn of_source(node: &impl Node, limit: Limit, source: Peer, kind: BucketKind) -> 
     if limit.rate == 0 {
         return true;
     }
-    let key = BucketKey {
-        addr: source_prefix(source),
-        kind: kind as u32,
-    };
     // Without memory for a bucket there is no limit: the class's own still holds.
-    match node.source_bucket(&key) {
+    match node.source_bucket(source, kind) {
         Some(bucket) => take(&bucket, limit, node.now()),
         None => true,
     }
@@ -161,16 +165,6 @@ fn of_class(node: &impl Node, limit: Limit, class: Class, kind: BucketKind) -> b
         Some(bucket) => take(&bucket, limit, node.now()),
         None => true,
     }
-}
-
-/// The /24 of an IPv4 address (as an IPv4-mapped one), the /64 of an IPv6 address.
-#[inline(always)]
-fn source_prefix(source: Peer) -> [u8; 16] {
-    let prefix = match source.as_v4() {
-        Some(addr) => Peer::v4(addr & 0xffff_ff00),
-        None => Peer { low: 0, ..source },
-    };
-    prefix.octets()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::vec::Vec;
 
-use splitter_common::{Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, Role};
+use splitter_common::{BucketKey, PrefixKind, PrefixTable, Role};
 
 use super::*;
 use crate::testing::{Addresses, SYN, ethernet, frame, ipv4, ipv6, tcp};
@@ -37,13 +37,14 @@ struct Bench {
     now: Cell<u64>,
     notes: RefCell<Vec<Note>>,
     class_buckets: RefCell<HashMap<(u32, u32), Shared>>,
-    source_buckets: RefCell<HashMap<BucketKey, Shared>>,
+    source_buckets: RefCell<HashMap<[u32; 5], Shared>>,
 }
 
 impl Bench {
     fn with(change: impl FnOnce(&mut Settings)) -> Bench {
         let mut settings = Settings {
             spoof: [SpoofAction::Drop as u32; Spoof::COUNT],
+            limited: 1,
             ..Settings::default()
         };
         change(&mut settings);
@@ -72,20 +73,17 @@ impl Bench {
 }
 
 impl PrefixTable for Bench {
-    fn buffer(&self) -> u8 {
-        0
-    }
-    fn index4(&self, top: u16) -> PrefixIndex {
+    fn index4(&self, top: u16) -> u64 {
         self.addresses.index4(top)
     }
-    fn index6(&self, top: u16) -> PrefixIndex {
+    fn index6(&self, top: u16) -> u64 {
         self.addresses.index6(top)
     }
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
-        self.addresses.find4(key)
+    fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        self.addresses.find4(len, addr)
     }
-    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
-        self.addresses.find6(key)
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32> {
+        self.addresses.find6(len, high, low)
     }
 }
 
@@ -118,14 +116,10 @@ impl Node for Bench {
                 .clone(),
         )
     }
-    fn source_bucket(&self, key: &BucketKey) -> Option<Shared> {
-        Some(
-            self.source_buckets
-                .borrow_mut()
-                .entry(*key)
-                .or_default()
-                .clone(),
-        )
+    fn source_bucket(&self, source: Peer, kind: BucketKind) -> Option<Shared> {
+        let mut buckets = self.source_buckets.borrow_mut();
+        let key = BucketKey::words(source, kind);
+        Some(buckets.entry(key).or_default().clone())
     }
 }
 
@@ -236,15 +230,4 @@ fn packet_limits_count_every_packet() {
     assert_eq!(udp(CLIENT), Verdict::Drop(DropReason::SourcePackets));
     assert_eq!(udp([192, 0, 2, 1]), PASSED);
     assert_eq!(udp([192, 0, 3, 1]), Verdict::Drop(DropReason::ClassPackets));
-}
-
-#[test]
-fn source_prefixes_are_24_and_64_bits() {
-    let v4 = source_prefix(Peer::v4(u32::from_be_bytes([198, 51, 100, 7])));
-    assert_eq!(v4[10..], [0xff, 0xff, 198, 51, 100, 0]);
-    let v6 = source_prefix(Peer {
-        high: 0x2001_0db8_0009_0001,
-        low: 7,
-    });
-    assert_eq!(v6, [0x20, 1, 0xd, 0xb8, 0, 9, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
 }

@@ -2,13 +2,10 @@
 
 use aya_ebpf::bindings::bpf_sk_lookup;
 use aya_ebpf::programs::SkLookupContext;
-use splitter_common::{
-    Cidr4Key, Cidr6Key, Class, ListenerKey, ListenerValue, Peer, Pool, PrefixIndex, PrefixTable,
-    Role, Tables,
-};
+use splitter_common::{Class, ListenerValue, Peer, Pool, PrefixTable, Role, Tables};
 use splitter_ebpf::steer::{Assigned, Lookup, Sockets};
 
-use crate::maps::{InForce, Interfaces, LISTENERS, POOLS};
+use crate::maps::{InForce, Listed, POOLS, listener, listener_at};
 
 const AF_INET6: u32 = 10;
 
@@ -47,8 +44,7 @@ pub fn read(context: &SkLookupContext) -> Lookup {
         family,
         protocol,
         peer,
-        // SAFETY: both are sixteen bytes of plain numbers, in network order.
-        local: unsafe { core::mem::transmute::<[u32; 4], [u8; 16]>(local) },
+        local,
         port,
         ifindex,
     }
@@ -62,16 +58,20 @@ fn join(high: u32, low: u32) -> u64 {
 /// The maps, and the context in which a socket can be chosen.
 pub struct Host<'a> {
     /// The tables.
-    pub in_force: InForce<Interfaces>,
+    pub in_force: InForce<Listed>,
     /// The kernel's question.
     pub context: &'a SkLookupContext,
 }
 
 impl Sockets for Host<'_> {
     #[inline(always)]
-    fn listener(&self, key: &ListenerKey) -> Option<ListenerValue> {
-        // SAFETY: the value is copied at once.
-        unsafe { LISTENERS.get(key) }.copied()
+    fn listener(&self, port: u32) -> Option<ListenerValue> {
+        listener(port)
+    }
+
+    #[inline(always)]
+    fn listener_at(&self, key: &[u32; 5]) -> Option<ListenerValue> {
+        listener_at(key)
     }
 
     #[inline(always)]
@@ -98,23 +98,19 @@ impl Tables for Host<'_> {
 
 impl PrefixTable for Host<'_> {
     #[inline(always)]
-    fn buffer(&self) -> u8 {
-        self.in_force.buffer()
-    }
-    #[inline(always)]
-    fn index4(&self, top: u16) -> PrefixIndex {
+    fn index4(&self, top: u16) -> u64 {
         self.in_force.index4(top)
     }
     #[inline(always)]
-    fn index6(&self, top: u16) -> PrefixIndex {
+    fn index6(&self, top: u16) -> u64 {
         self.in_force.index6(top)
     }
     #[inline(always)]
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
-        self.in_force.find4(key)
+    fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        self.in_force.find4(len, addr)
     }
     #[inline(always)]
-    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
-        self.in_force.find6(key)
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32> {
+        self.in_force.find6(len, high, low)
     }
 }

@@ -1,13 +1,15 @@
 //! The maps, and look-ups that copy out of them.
 
+use core::marker::PhantomData;
+
 use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray};
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::btf_map;
 use splitter_common::{
-    BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count, Counters,
-    INDEX_ENTRIES, Iface, ListenerKey, ListenerValue, MAX_IFACES, MAX_LISTENER_KEYS,
-    MAX_POOL_SOCKETS, MAX_PREFIXES, MAX_SLOTS, MAX_SOURCES, Note, Pool, PoolInfo, PrefixIndex,
-    PrefixTable, PrefixValue, REASONS, Role, Settings, Slot, SlotStats, Tables,
+    AddressKey, BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count,
+    Counters, INDEX_ENTRIES, ListenerValue, MAX_LISTENERS, MAX_POOL_SOCKETS, MAX_PREFIXES,
+    MAX_SLOTS, MAX_SOURCES, Note, Peer, Pool, PoolInfo, PortKey, PrefixIndex, PrefixTable,
+    PrefixValue, REASONS, Role, Settings, Slot, SlotStats, Tables,
 };
 use splitter_ebpf::bucket::Bucket;
 use splitter_ebpf::ingress::Node;
@@ -31,15 +33,12 @@ static CIDR6: HashMap<Cidr6Key, PrefixValue, { MAX_PREFIXES as usize }, NO_PREAL
 static CIDR4_INDEX: Array<PrefixIndex, { INDEX_ENTRIES as usize }, MMAPABLE> = Array::new();
 #[btf_map(name = "cidr6_index")]
 static CIDR6_INDEX: Array<PrefixIndex, { INDEX_ENTRIES as usize }, MMAPABLE> = Array::new();
-#[btf_map(name = "ifaces")]
-static IFACES: HashMap<u32, Iface, { MAX_IFACES as usize }, NO_PREALLOC> = HashMap::new();
 #[btf_map(name = "listeners")]
-pub static LISTENERS: HashMap<
-    ListenerKey,
-    ListenerValue,
-    { MAX_LISTENER_KEYS as usize },
-    NO_PREALLOC,
-> = HashMap::new();
+static LISTENERS: HashMap<PortKey, ListenerValue, { MAX_LISTENERS as usize }, NO_PREALLOC> =
+    HashMap::new();
+#[btf_map(name = "listener_addrs")]
+static LISTENER_ADDRS: HashMap<AddressKey, ListenerValue, { MAX_LISTENERS as usize }, NO_PREALLOC> =
+    HashMap::new();
 #[btf_map(name = "pools")]
 pub static POOLS: SocketMap<{ MAX_POOL_SOCKETS as usize }> = SocketMap::new();
 #[btf_map(name = "pool_info")]
@@ -60,13 +59,13 @@ static SPLIT_STATS: Array<SlotStats, { MAX_SLOTS as usize }, MMAPABLE> = Array::
 pub struct InForce<R> {
     buffer: u32,
     settings: &'static Settings,
-    roles: R,
+    roles: PhantomData<R>,
 }
 
 /// Says what an interface is.
 pub trait Roles {
     /// The role of the interface `ifindex`.
-    fn role(&self, ifindex: u32) -> Role;
+    fn role(settings: &Settings, ifindex: u32) -> Role;
 }
 
 /// XDP: it runs on NICs only.
@@ -74,37 +73,32 @@ pub struct Wire;
 
 impl Roles for Wire {
     #[inline(always)]
-    fn role(&self, _ifindex: u32) -> Role {
+    fn role(_settings: &Settings, _ifindex: u32) -> Role {
         Role::External
     }
 }
 
-/// The table of interfaces.
-pub struct Interfaces;
+/// sk_lookup: the settings list the NICs.
+pub struct Listed;
 
-impl Roles for Interfaces {
+impl Roles for Listed {
     #[inline(always)]
-    fn role(&self, ifindex: u32) -> Role {
-        // SAFETY: the value is copied at once; an entry that is replaced meanwhile gives the role
-        // of one of the two.
-        match unsafe { IFACES.get(ifindex) } {
-            Some(iface) => Role::from_code(iface.role),
-            None => Role::Inner,
-        }
+    fn role(settings: &Settings, ifindex: u32) -> Role {
+        settings.role(ifindex)
     }
 }
 
 impl<R: Roles> InForce<R> {
     /// The buffer in use now; none only if the maps have no entries at all.
     #[inline(always)]
-    pub fn now(roles: R) -> Option<Self> {
+    pub fn now() -> Option<Self> {
         let config = CONFIG.get(0)?;
         let buffer = config.epoch & 1;
         let settings = &config.settings[buffer as usize];
         Some(InForce {
             buffer,
             settings,
-            roles,
+            roles: PhantomData,
         })
     }
 
@@ -115,41 +109,68 @@ impl<R: Roles> InForce<R> {
     }
 }
 
+/// A map key that was put together as words.
+#[inline(always)]
+fn as_key<W, K>(words: &W) -> &K {
+    const { assert!(size_of::<W>() == size_of::<K>() && align_of::<W>() >= align_of::<K>()) };
+    // SAFETY: as long as the key and aligned as well (asserted), and the same bytes (tested beside
+    // the key's type).
+    unsafe { &*core::ptr::from_ref(words).cast::<K>() }
+}
+
 impl<R: Roles> PrefixTable for InForce<R> {
     #[inline(always)]
-    fn buffer(&self) -> u8 {
-        self.buffer as u8
+    fn index4(&self, top: u16) -> u64 {
+        index_word(CIDR4_INDEX.get_ptr(self.buffer << 16 | u32::from(top)))
     }
 
     #[inline(always)]
-    fn index4(&self, top: u16) -> PrefixIndex {
-        let entry = CIDR4_INDEX.get(self.buffer << 16 | u32::from(top));
-        entry.copied().unwrap_or_default()
+    fn index6(&self, top: u16) -> u64 {
+        index_word(CIDR6_INDEX.get_ptr(self.buffer << 16 | u32::from(top)))
     }
 
     #[inline(always)]
-    fn index6(&self, top: u16) -> PrefixIndex {
-        let entry = CIDR6_INDEX.get(self.buffer << 16 | u32::from(top));
-        entry.copied().unwrap_or_default()
-    }
-
-    #[inline(always)]
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
+    fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        let words = Cidr4Key::words(self.buffer, len, addr);
         // SAFETY: the value is copied at once, and entries of the buffer in use do not change.
-        unsafe { CIDR4.get(key) }.map(|value| value.kind)
+        unsafe { CIDR4.get(as_key::<_, Cidr4Key>(&words)) }.map(|value| value.kind)
     }
 
     #[inline(always)]
-    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32> {
+        let words = Cidr6Key::words(self.buffer, len, high, low);
         // SAFETY: as above.
-        unsafe { CIDR6.get(key) }.map(|value| value.kind)
+        unsafe { CIDR6.get(as_key::<_, Cidr6Key>(&words)) }.map(|value| value.kind)
     }
+}
+
+/// An index entry as one number: read at once, as it is written.
+#[inline(always)]
+fn index_word(entry: Option<*const PrefixIndex>) -> u64 {
+    // SAFETY: a map entry of eight bytes, aligned to eight.
+    entry.map_or(0, |entry| {
+        u64::from_le(unsafe { entry.cast::<u64>().read_volatile() })
+    })
+}
+
+/// The listener of a port, by [`PortKey::word`].
+#[inline(always)]
+pub fn listener(port: u32) -> Option<ListenerValue> {
+    // SAFETY: the value is copied at once.
+    unsafe { LISTENERS.get(as_key::<_, PortKey>(&port)) }.copied()
+}
+
+/// The listener of an address and port, by [`AddressKey::words`].
+#[inline(always)]
+pub fn listener_at(words: &[u32; 5]) -> Option<ListenerValue> {
+    // SAFETY: the value is copied at once.
+    unsafe { LISTENER_ADDRS.get(as_key::<_, AddressKey>(words)) }.copied()
 }
 
 impl<R: Roles> Tables for InForce<R> {
     #[inline(always)]
     fn role(&self, ifindex: u32) -> Role {
-        self.roles.role(ifindex)
+        R::role(self.settings, ifindex)
     }
 
     #[inline(always)]
@@ -185,11 +206,13 @@ impl Node for InForce<Wire> {
     }
 
     #[inline(always)]
-    fn source_bucket(&self, key: &BucketKey) -> Option<MapBucket> {
+    fn source_bucket(&self, source: Peer, kind: BucketKind) -> Option<MapBucket> {
+        let words = BucketKey::words(source, kind);
+        let key = as_key::<_, BucketKey>(&words);
         if let Some(bucket) = SOURCE_BUCKETS.get_ptr_mut(key) {
             return Some(MapBucket(bucket));
         }
-        let _another_cpu_may_have_been_first =
+        let _another_cpu_may_be_first =
             SOURCE_BUCKETS.insert(key, BucketState::default(), NO_EXIST);
         SOURCE_BUCKETS.get_ptr_mut(key).map(MapBucket)
     }

@@ -7,7 +7,7 @@ use splitter_ebpf::parse::Packet as _;
 use splitter_ebpf::steer::steer as choose;
 
 use crate::lookup::{self, Host};
-use crate::maps::{InForce, Interfaces, Wire, count};
+use crate::maps::{InForce, Listed, Wire, count};
 use crate::packet::XdpPacket;
 
 /// Ends the kernel's search without a socket: the caller is reset.
@@ -19,7 +19,7 @@ const SK_PASS: u32 = 1;
 #[xdp(frags)]
 fn ingress(context: XdpContext) -> u32 {
     let packet = XdpPacket::new(&context);
-    let judged = match InForce::now(Wire) {
+    let judged = match InForce::<Wire>::now() {
         Some(node) => judge(&node, &packet, context.ingress_ifindex() as u32),
         None => Judged::without_class(PassReason::NoSettings),
     };
@@ -34,7 +34,7 @@ fn ingress(context: XdpContext) -> u32 {
 /// In the node's network namespace: gives each new connection the socket of its class's pool.
 #[sk_lookup]
 fn steer(context: SkLookupContext) -> u32 {
-    let Some(in_force) = InForce::now(Interfaces) else {
+    let Some(in_force) = InForce::<Listed>::now() else {
         count(NO_CLASS, SteerReason::NoSettings.code(), 0);
         return SK_PASS;
     };

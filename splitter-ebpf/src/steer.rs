@@ -1,7 +1,7 @@
 //! Which socket a new connection gets.
 
 use splitter_common::{
-    Class, Fallback, ListenerKey, ListenerValue, NO_CLASS, Peer, Pool, SteerReason, Tables,
+    AddressKey, Class, Fallback, ListenerValue, NO_CLASS, Peer, Pool, PortKey, SteerReason, Tables,
     classify,
 };
 
@@ -14,8 +14,8 @@ pub struct Lookup {
     pub protocol: u8,
     /// Who connects.
     pub peer: Peer,
-    /// The address connected to; IPv4 in the first four bytes.
-    pub local: [u8; 16],
+    /// The address connected to, by words in network order; IPv4 in the first.
+    pub local: [u32; 4],
     /// The port connected to.
     pub port: u16,
     /// The interface, as the kernel sees it.
@@ -35,8 +35,10 @@ pub enum Assigned {
 
 /// What [`steer`] reads and writes beside the look-up.
 pub trait Sockets: Tables {
-    /// The entry of an address and port.
-    fn listener(&self, key: &ListenerKey) -> Option<ListenerValue>;
+    /// The entry of a port, by [`PortKey::word`].
+    fn listener(&self, port: u32) -> Option<ListenerValue>;
+    /// The entry of an address and port, by [`AddressKey::words`].
+    fn listener_at(&self, key: &[u32; 5]) -> Option<ListenerValue>;
     /// The pool of a class.
     fn pool(&self, class: Class) -> Pool;
     /// Chooses the socket at this place of the pool map.
@@ -94,17 +96,12 @@ fn fall_back(sockets: &impl Sockets, listener: ListenerValue, pool: Pool) -> Ste
 /// The listener of a look-up: that of the exact address before that of every address.
 #[inline(always)]
 fn find(sockets: &impl Sockets, lookup: &Lookup) -> Option<ListenerValue> {
-    let mut key = ListenerKey {
-        addr: [0; 16],
-        port: lookup.port,
-        protocol: lookup.protocol,
-        family: lookup.family,
-    };
-    let every = sockets.listener(&key)?;
+    let port = PortKey::word(lookup.port, lookup.protocol, lookup.family);
+    let every = sockets.listener(port)?;
     if every.exact != 0 {
-        key.addr = lookup.local;
-        if let Some(exact) = sockets.listener(&key) {
-            return Some(exact);
+        let exact = sockets.listener_at(&AddressKey::words(lookup.local, port));
+        if exact.is_some() {
+            return exact;
         }
     }
     (every.listener != ListenerValue::NONE).then_some(every)

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::vec::Vec;
 
-use splitter_common::{Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, Role};
+use splitter_common::{PrefixKind, PrefixTable, Role};
 
 use super::*;
 use crate::testing::Addresses;
@@ -18,25 +18,19 @@ const CLIENT: [u8; 4] = [198, 51, 100, 7];
 #[derive(Default)]
 struct Bench {
     addresses: Addresses,
-    listeners: HashMap<ListenerKey, ListenerValue>,
+    listeners: HashMap<u32, ListenerValue>,
+    exact: HashMap<[u32; 5], ListenerValue>,
     sockets: HashSet<u32>,
     refuses: bool,
     chosen: RefCell<Vec<u32>>,
 }
 
-fn key(addr: [u8; 4], port: u16) -> ListenerKey {
-    ListenerKey {
-        addr: local(addr),
-        port,
-        protocol: 6,
-        family: 4,
-    }
+fn port(port: u16) -> u32 {
+    PortKey::word(port, 6, 4)
 }
 
-fn local(addr: [u8; 4]) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..4].copy_from_slice(&addr);
-    bytes
+fn local(addr: [u8; 4]) -> [u32; 4] {
+    [u32::from_ne_bytes(addr), 0, 0, 0]
 }
 
 impl Bench {
@@ -54,7 +48,7 @@ impl Bench {
             fallback: fallback as u32,
             exact: 0,
         };
-        bench.listeners.insert(key([0; 4], 80), value);
+        bench.listeners.insert(port(80), value);
         bench
     }
 
@@ -81,20 +75,17 @@ impl Bench {
 }
 
 impl PrefixTable for Bench {
-    fn buffer(&self) -> u8 {
-        0
-    }
-    fn index4(&self, top: u16) -> PrefixIndex {
+    fn index4(&self, top: u16) -> u64 {
         self.addresses.index4(top)
     }
-    fn index6(&self, top: u16) -> PrefixIndex {
+    fn index6(&self, top: u16) -> u64 {
         self.addresses.index6(top)
     }
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
-        self.addresses.find4(key)
+    fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        self.addresses.find4(len, addr)
     }
-    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
-        self.addresses.find6(key)
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32> {
+        self.addresses.find6(len, high, low)
     }
 }
 
@@ -108,8 +99,11 @@ impl Tables for Bench {
 }
 
 impl Sockets for Bench {
-    fn listener(&self, key: &ListenerKey) -> Option<ListenerValue> {
-        self.listeners.get(key).copied()
+    fn listener(&self, port: u32) -> Option<ListenerValue> {
+        self.listeners.get(&port).copied()
+    }
+    fn listener_at(&self, key: &[u32; 5]) -> Option<ListenerValue> {
+        self.exact.get(key).copied()
     }
     fn pool(&self, class: Class) -> Pool {
         Pool::of(class)
@@ -168,15 +162,15 @@ fn other_ports_and_protocols_are_untouched() {
 fn an_exact_address_comes_before_every_address() {
     let mut bench = Bench::new(Fallback::OtherPool);
     bench.listeners.insert(
-        key([0; 4], 81),
+        port(81),
         ListenerValue {
             listener: ListenerValue::NONE,
             fallback: 0,
             exact: 1,
         },
     );
-    bench.listeners.insert(
-        key(NODE, 81),
+    bench.exact.insert(
+        AddressKey::words(local(NODE), port(81)),
         ListenerValue {
             listener: 3,
             fallback: 0,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::vec::Vec;
 
-use splitter_common::{Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, Role, Tables};
+use splitter_common::{PrefixIndex, PrefixKind, PrefixTable, Role, Tables};
 
 use crate::parse::Packet;
 
@@ -93,40 +93,32 @@ pub fn frame(parts: &[Vec<u8>]) -> Frame {
 pub const SYN: u8 = 0x02;
 pub const ACK: u8 = 0x10;
 
-/// Prefixes of whole addresses only: /32 and /128.
+/// Prefixes of whole IPv4 addresses only.
 #[derive(Default)]
 pub struct Addresses {
-    pub kinds: HashMap<[u8; 16], PrefixKind>,
+    kinds: HashMap<[u8; 4], PrefixKind>,
 }
 
 impl Addresses {
     pub fn v4(mut self, addr: [u8; 4], kind: PrefixKind) -> Addresses {
-        let mut key = [0; 16];
-        key[..4].copy_from_slice(&addr);
-        self.kinds.insert(key, kind);
+        self.kinds.insert(addr, kind);
         self
     }
 }
 
 impl PrefixTable for Addresses {
-    fn buffer(&self) -> u8 {
+    fn index4(&self, _top: u16) -> u64 {
+        let lens = [32, 0, 0, 0, 0, 0, 0];
+        PrefixIndex { kind: 0, lens }.word()
+    }
+    fn index6(&self, _top: u16) -> u64 {
         0
     }
-    fn index4(&self, _top: u16) -> PrefixIndex {
-        PrefixIndex {
-            kind: 0,
-            lens: [32, 0, 0, 0, 0, 0, 0],
-        }
+    fn find4(&self, _len: u32, addr: u32) -> Option<u32> {
+        let kind = self.kinds.get(&addr.to_be_bytes());
+        kind.map(|kind| kind.code())
     }
-    fn index6(&self, _top: u16) -> PrefixIndex {
-        PrefixIndex::default()
-    }
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
-        let mut addr = [0; 16];
-        addr[..4].copy_from_slice(&key.addr);
-        self.kinds.get(&addr).map(|kind| kind.code())
-    }
-    fn find6(&self, _key: &Cidr6Key) -> Option<u32> {
+    fn find6(&self, _len: u32, _high: u64, _low: u64) -> Option<u32> {
         None
     }
 }

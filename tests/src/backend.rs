@@ -89,6 +89,23 @@ impl Conversation<'_> {
         let _ = self.reader.get_mut().shutdown(std::net::Shutdown::Write);
     }
 
+    /// What is still to be read, for whoever reads it himself.
+    pub fn reader(&mut self) -> &mut BufReader<TcpStream> {
+        &mut self.reader
+    }
+
+    /// Has the connection end with a reset when the script ends.
+    pub fn end_with_reset(&mut self) {
+        let socket = socket2::SockRef::from(self.reader.get_ref());
+        socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+    }
+
+    /// Waits until the peer has closed the connection, whatever it sends till then.
+    pub fn wait_for_close(&mut self) {
+        let mut buf = [0; 4096];
+        while matches!(self.reader.read(&mut buf), Ok(n) if n > 0) {}
+    }
+
     /// The connection itself.
     pub fn stream(&mut self) -> &mut TcpStream {
         self.reader.get_mut()

@@ -108,20 +108,8 @@ impl Client {
 
     /// Reads one answer; none when the connection ends first.
     pub fn try_answer(&mut self, method: &str) -> Option<Answer> {
-        let line = self.line()?;
-        let status = line
-            .split(' ')
-            .nth(1)?
-            .parse()
-            .expect("a status is a number");
-        let mut answer = Answer {
-            status,
-            line,
-            fields: self.fields()?,
-            body: Vec::new(),
-            trailers: Vec::new(),
-        };
-        if method == "HEAD" || status < 200 || status == 204 || status == 304 {
+        let mut answer = self.try_head()?;
+        if method == "HEAD" || matches!(answer.status, 100..=199 | 204 | 304) {
             return Some(answer);
         }
         if answer.field("transfer-encoding") == Some("chunked") {
@@ -135,18 +123,47 @@ impl Client {
         Some(answer)
     }
 
+    /// Reads the head of an answer and leaves its body.
+    #[track_caller]
+    pub fn head(&mut self) -> Answer {
+        self.try_head().expect("the splitter answers")
+    }
+
+    fn try_head(&mut self) -> Option<Answer> {
+        let line = self.line()?;
+        let status = line
+            .split(' ')
+            .nth(1)?
+            .parse()
+            .expect("a status is a number");
+        Some(Answer {
+            status,
+            line,
+            fields: self.fields()?,
+            body: Vec::new(),
+            trailers: Vec::new(),
+        })
+    }
+
+    /// Reads one chunk; empty for the last one, behind which trailers may follow.
+    pub fn chunk(&mut self) -> Option<Vec<u8>> {
+        let size = usize::from_str_radix(&self.line()?, 16).expect("a chunk has a size");
+        let mut chunk = vec![0; size];
+        if size > 0 {
+            self.reader.read_exact(&mut chunk).ok()?;
+            assert_eq!(self.line().as_deref(), Some(""), "a chunk ends with CRLF");
+        }
+        Some(chunk)
+    }
+
     fn chunks(&mut self, answer: &mut Answer) -> Option<()> {
         loop {
-            let line = self.line()?;
-            let size = usize::from_str_radix(&line, 16).expect("a chunk has a size");
-            if size == 0 {
+            let chunk = self.chunk()?;
+            if chunk.is_empty() {
                 answer.trailers = self.fields()?;
                 return Some(());
             }
-            let start = answer.body.len();
-            answer.body.resize(start + size, 0);
-            self.reader.read_exact(&mut answer.body[start..]).ok()?;
-            assert_eq!(self.line().as_deref(), Some(""), "a chunk ends with CRLF");
+            answer.body.extend(chunk);
         }
     }
 
@@ -200,6 +217,11 @@ impl Client {
         let heard = self.reader.fill_buf().is_ok();
         self.stream().set_read_timeout(Some(PATIENCE)).unwrap();
         heard
+    }
+
+    /// What is still to be read, for whoever reads it himself.
+    pub fn reader(&mut self) -> &mut BufReader<TcpStream> {
+        &mut self.reader
     }
 
     /// The connection itself.

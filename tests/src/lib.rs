@@ -11,6 +11,7 @@ pub mod bpf;
 pub mod client;
 pub mod instance;
 pub mod manifests;
+pub mod noise;
 pub mod prometheus;
 pub mod telemetry;
 

@@ -37,8 +37,8 @@ const MAPS: [&str; 14] = [
     "cidr6",
     "cidr4_index",
     "cidr6_index",
-    "ifaces",
     "listeners",
+    "listener_addrs",
     "pools",
     "pool_info",
     "counters",
@@ -89,9 +89,8 @@ fn dumps_show_fields_and_addresses() {
         text.contains("\"addr\":[253,0,2,68,0,0,0,0,0,0,0,0,0,0,0,0]"),
         "{text}"
     );
-    let text = dump(&loaded, "listeners").replace([' ', '\n'], "");
-    let wanted =
-        "\"addr\":[203,0,113,1,0,0,0,0,0,0,0,0,0,0,0,0],\"port\":80,\"protocol\":6,\"family\":4";
+    let text = dump(&loaded, "listener_addrs").replace([' ', '\n'], "");
+    let wanted = "\"addr\":[203,0,113,1,0,0,0,0,0,0,0,0,0,0,0,0],\"port\":{\"port\":80,\"protocol\":6,\"family\":4}";
     assert!(text.contains(wanted), "{text}");
     let text = dump(&loaded, "config").replace([' ', '\n'], "");
     assert!(
@@ -99,9 +98,8 @@ fn dumps_show_fields_and_addresses() {
         "{text}"
     );
     let nic = loaded.nic();
-    let text = dump(&loaded, "ifaces").replace([' ', '\n'], "");
     assert!(
-        text.contains(&format!("\"key\":{nic},\"value\":{{\"role\":1}}")),
+        text.contains(&format!("\"externals\":1,\"external\":[{nic},0")),
         "{text}"
     );
 

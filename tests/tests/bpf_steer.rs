@@ -75,7 +75,7 @@ fn publish(
 
 fn ask(loaded: &mut Loaded, protocol: u32, peer: &str, local: &str, by: By) -> LookupRun {
     let external = [if by == By::Nic { 0 } else { 1 }];
-    loaded.kernel.set_external(&external).unwrap();
+    loaded.set_external(&external);
     let peer = SocketAddr::new(address(peer), 40000);
     let program = loaded.program("steer");
     run::lookup(program, protocol, peer, local.parse().unwrap(), 1).unwrap()
@@ -149,7 +149,7 @@ fn everything_else_is_untouched() {
     let untouched = LookupRun {
         verdict: 1,
         cookie: 0,
-        nanoseconds: 0,
+        nanoseconds: 0.0,
     };
     let nic = By::Nic;
     let mut asked = 0;
@@ -157,7 +157,7 @@ fn everything_else_is_untouched() {
         for peer in ["198.51.100.7", "10.244.0.7", "203.0.113.1"] {
             let run = ask(&mut loaded, TCP, peer, &format!("203.0.113.1:{port}"), nic);
             let run = LookupRun {
-                nanoseconds: 0,
+                nanoseconds: 0.0,
                 ..run
             };
             assert_eq!(run, untouched, "{peer} to {port}");
@@ -308,6 +308,14 @@ fn moved(
     Class::ALL.into_iter().filter(differs).collect()
 }
 
+/// What a peer of that family connects to.
+fn local_for(peer: IpAddr) -> &'static str {
+    match peer {
+        IpAddr::V4(_) => "203.0.113.1:80",
+        IpAddr::V6(_) => "[2001:db8::1]:80",
+    }
+}
+
 #[test]
 fn xdp_sk_lookup_and_user_space_agree_on_every_class() {
     let policy = Policy {
@@ -339,21 +347,17 @@ fn xdp_sk_lookup_and_user_space_agree_on_every_class() {
         loaded.set(&ranges, &policy);
         let prefixes = Prefixes::new(&ranges).0;
         let user = Classifier::with_interfaces(prefixes, roles.clone(), native_routing);
-        for peer in peers {
-            for (by, ifindex) in [(By::Nic, nic), (By::Bridge, nic + 1)] {
-                let wanted = vec![user.classify(peer, ifindex).class];
-                let local = if peer.is_ipv4() {
-                    "203.0.113.1:80"
-                } else {
-                    "[2001:db8::1]:80"
-                };
+        for (by, ifindex) in [(By::Nic, nic), (By::Bridge, nic + 1)] {
+            for peer in &peers {
+                let wanted = vec![user.classify(*peer, ifindex).class];
+                let local = local_for(*peer);
                 let before = loaded.counts();
                 ask(&mut loaded, TCP, &peer.to_string(), local, by);
                 let middle = loaded.counts();
                 let lookup = moved(&before, &middle, |count| count.lookups);
                 prop_assert_eq!(&lookup, &wanted, "sk_lookup: {} on {:?}", peer, by);
                 if by == By::Nic {
-                    run::xdp(loaded.program("ingress"), &syn(peer), 1).unwrap();
+                    run::xdp(loaded.program("ingress"), &syn(*peer), 1).unwrap();
                     let xdp = moved(&middle, &loaded.counts(), |count| count.packets);
                     prop_assert_eq!(&xdp, &wanted, "XDP: {}", peer);
                 }

@@ -94,6 +94,15 @@ pub enum DataplaneError {
     #[error("there is no network interface {0:?}; name one that exists with --interface")]
     NoInterface(String),
 
+    /// More interfaces than the settings have room for.
+    #[error("{found} interfaces are more than the {limit} that can lead outside")]
+    TooManyInterfaces {
+        /// How many were named.
+        found: usize,
+        /// How many there can be.
+        limit: usize,
+    },
+
     /// No interface was named and none found.
     #[error("no default route says which interface leads outside; name it with --interface")]
     NoDefaultRoute,

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use aya::programs::{Program, ProgramError};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 
+use splitter_common::MAX_EXTERNAL;
+
 use super::attach::{Attached, XdpKind, attach_lookup, attach_xdp};
 use super::caps;
 use super::counters::Counters;
@@ -103,10 +105,9 @@ impl Kernel {
         let mut maps = Maps(&mut ebpf);
         let slots = maps.take_data("splits")?;
         let stats = maps.take_data("split_stats")?;
-        let mut tables = ClassTables::new(&mut maps)?;
+        let tables = ClassTables::new(&mut maps)?;
         let pools = Pools::new(&mut maps)?;
         let counters = Counters::new(&mut maps)?;
-        tables.set_external(&external.iter().map(|nic| nic.index).collect::<Vec<_>>())?;
 
         let mut attached = Vec::new();
         if let Some(kind) = options.xdp {
@@ -185,7 +186,8 @@ impl Kernel {
     }
 
     /// Puts what is known of the addresses around the node into force, for all programs at once.
-    /// Gives the ranges that found no place.
+    /// Gives the ranges that found no place. The interfaces that lead outside are those that were
+    /// named when loading.
     ///
     /// # Errors
     /// When a map cannot be written; then what was in force stays so.
@@ -194,18 +196,24 @@ impl Kernel {
         ranges: &Ranges,
         policy: &Policy,
     ) -> Result<Vec<LeftOut>, DataplaneError> {
-        let (prefixes, left_out) = Prefixes::new(ranges);
-        self.tables.replace(&prefixes, &policy.settings())?;
-        Ok(left_out)
+        let external: Vec<_> = self.external.iter().map(|nic| nic.index).collect();
+        self.set_ranges_on(ranges, policy, &external)
     }
 
-    /// Says which interfaces lead outside, by their numbers; at first those that were named when
-    /// loading. XDP is not attached to others by this.
+    /// The same with other interfaces that lead outside, by their numbers. XDP is not attached to
+    /// them by this.
     ///
     /// # Errors
-    /// When the map cannot be written.
-    pub fn set_external(&mut self, interfaces: &[u32]) -> Result<(), DataplaneError> {
-        self.tables.set_external(interfaces)
+    /// As [`Self::set_ranges`].
+    pub fn set_ranges_on(
+        &mut self,
+        ranges: &Ranges,
+        policy: &Policy,
+        external: &[u32],
+    ) -> Result<Vec<LeftOut>, DataplaneError> {
+        let (prefixes, left_out) = Prefixes::new(ranges);
+        self.tables.replace(&prefixes, &policy.settings(external))?;
+        Ok(left_out)
     }
 
     /// A loaded program by its name, for test runs.
@@ -234,7 +242,14 @@ fn external(names: &[String]) -> Result<Vec<Interface>, DataplaneError> {
             .cloned()
             .ok_or_else(|| DataplaneError::NoInterface(name.clone()))
     };
-    names.iter().map(find).collect()
+    let found: Vec<_> = names.iter().map(find).collect::<Result<_, _>>()?;
+    match found.len() > MAX_EXTERNAL {
+        true => Err(DataplaneError::TooManyInterfaces {
+            found: found.len(),
+            limit: MAX_EXTERNAL,
+        }),
+        false => Ok(found),
+    }
 }
 
 /// Parses the object, and makes or opens its maps below `dir`.

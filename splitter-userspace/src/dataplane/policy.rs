@@ -1,4 +1,4 @@
-use splitter_common::{Class, Limit, Pool, Settings, Spoof, SpoofAction};
+use splitter_common::{Class, Limit, MAX_EXTERNAL, Pool, Settings, Spoof, SpoofAction};
 
 /// How classes are treated: what the kernel programs get as their settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +39,23 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// As the kernel programs read it.
-    pub fn settings(&self) -> Settings {
+    /// As the kernel programs read it, with the interfaces that lead outside; those past
+    /// [`MAX_EXTERNAL`] are left out.
+    pub fn settings(&self, interfaces: &[u32]) -> Settings {
+        let mut external = [0; MAX_EXTERNAL];
+        external
+            .iter_mut()
+            .zip(interfaces)
+            .for_each(|(place, index)| *place = *index);
+        let limits = [self.source_syn, self.source_packets];
+        let mut limits = limits
+            .iter()
+            .chain(&self.class_syn)
+            .chain(&self.class_packets);
         Settings {
+            limited: u32::from(limits.any(|limit| limit.rate != 0)),
+            externals: interfaces.len().min(MAX_EXTERNAL) as u32,
+            external,
             native_routing: u32::from(self.native_routing),
             spoof: self.spoof.map(|action| action as u32),
             pool: self.pool.map(Pool::code),
@@ -59,9 +73,17 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_that_are_documented() {
-        let settings = Policy::default().settings();
+        let settings = Policy::default().settings(&[3]);
         assert_eq!(settings.spoof, [2, 2, 2, 2, 1]);
         assert_eq!(settings.pool, [0, 0, 1, 1, 1]);
-        assert_eq!(settings.native_routing, 0);
+        assert_eq!((settings.externals, settings.external[0]), (1, 3));
+        assert_eq!((settings.native_routing, settings.limited), (0, 0));
+    }
+
+    #[test]
+    fn one_limit_is_enough_to_be_limited() {
+        let mut policy = Policy::default();
+        policy.class_packets[4] = Limit { rate: 1, burst: 1 };
+        assert_eq!(policy.settings(&[3]).limited, 1);
     }
 }

@@ -4,21 +4,24 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+use aya::Pod;
 use aya::maps::{Array, HashMap, MapData};
 use socket2::{Domain, Socket, Type};
 use splitter_common::{
-    Fallback, ListenerKey, ListenerValue, MAX_LISTENERS, Pool, PoolInfo, PoolState,
+    AddressKey, Fallback, ListenerValue, MAX_LISTENERS, Pool, PoolInfo, PoolState, PortKey,
 };
 
 use super::error::DataplaneError;
 use super::maps::{Maps, map_error};
 use super::sys;
+use super::tables::reason;
 
 const TCP: u8 = 6;
 
 /// The listener table and the socket map.
 pub struct Pools {
-    listeners: HashMap<MapData, ListenerKey, ListenerValue>,
+    ports: HashMap<MapData, PortKey, ListenerValue>,
+    addresses: HashMap<MapData, AddressKey, ListenerValue>,
     sockets: MapData,
     info: Array<MapData, PoolInfo>,
     /// Number and policy of each listener.
@@ -29,18 +32,14 @@ impl Pools {
     /// Takes the maps; what a former process left in them is removed.
     pub(super) fn new(maps: &mut Maps<'_>) -> Result<Self, DataplaneError> {
         let mut pools = Pools {
-            listeners: maps.take("listeners")?,
+            ports: maps.take("listeners")?,
+            addresses: maps.take("listener_addrs")?,
             sockets: maps.take_data("pools")?,
             info: maps.take("pool_info")?,
             known: BTreeMap::new(),
         };
-        let keys: Result<Vec<_>, _> = pools.listeners.keys().collect();
-        for key in keys.map_err(map_error("read", "listeners"))? {
-            pools
-                .listeners
-                .remove(&key)
-                .map_err(map_error("write", "listeners"))?;
-        }
+        empty(&mut pools.ports, "listeners")?;
+        empty(&mut pools.addresses, "listener_addrs")?;
         for listener in 0..MAX_LISTENERS {
             for pool in Pool::ALL {
                 pools.clear(listener, pool)?;
@@ -106,46 +105,23 @@ impl Pools {
         (0..MAX_LISTENERS).find(free).ok_or(full)
     }
 
-    /// Writes the entries of an address and of its port's wildcard, which says whether exact ones
-    /// exist.
+    /// Writes the entries of an address and of its port, which says whether addresses have some.
     fn write_port(&mut self, addr: SocketAddr) -> Result<(), DataplaneError> {
         let every = every(addr);
-        let exact = self
-            .known
-            .keys()
-            .any(|other| !other.ip().is_unspecified() && self::every(*other) == every);
-        // The exact entry first: the wildcard leads to it.
+        let is_exact = |other: &SocketAddr| *other != every && self::every(*other) == every;
+        let exact = self.known.keys().any(is_exact);
+        // The address first: the port leads to it.
         if addr != every {
             let entry = self
                 .known
                 .get(&addr)
                 .map(|known| value(Some(*known), false));
-            self.write(addr, entry)?;
+            put(&mut self.addresses, "listener_addrs", key(addr), entry)?;
         }
         let wildcard = self.known.get(&every).copied();
         let needed = wildcard.is_some() || exact;
-        self.write(every, needed.then(|| value(wildcard, exact)))
-    }
-
-    fn write(
-        &mut self,
-        addr: SocketAddr,
-        entry: Option<ListenerValue>,
-    ) -> Result<(), DataplaneError> {
-        let key = key(addr);
-        let result = match entry {
-            Some(value) => self.listeners.insert(key, value, 0),
-            None => match self.listeners.remove(&key) {
-                Err(aya::maps::MapError::KeyNotFound) => Ok(()),
-                Err(aya::maps::MapError::SyscallError(error))
-                    if error.io_error.raw_os_error() == Some(libc::ENOENT) =>
-                {
-                    Ok(())
-                }
-                result => result,
-            },
-        };
-        result.map_err(map_error("write", "listeners"))
+        let entry = needed.then(|| value(wildcard, exact));
+        put(&mut self.ports, "listeners", key(every).port, entry)
     }
 
     fn set(
@@ -177,9 +153,9 @@ impl Pools {
             generation: before.generation.wrapping_add(1),
             state: PoolState::Listening as u32,
             addr: key.addr,
-            port: key.port,
-            protocol: key.protocol,
-            family: key.family,
+            port: key.port.port,
+            protocol: key.port.protocol,
+            family: key.port.family,
             pad: [0; 4],
         };
         self.info
@@ -219,23 +195,53 @@ fn every(addr: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, addr.port())
 }
 
-fn key(addr: SocketAddr) -> ListenerKey {
-    let mut key = ListenerKey {
-        port: addr.port(),
-        protocol: TCP,
-        ..ListenerKey::default()
-    };
+fn key(addr: SocketAddr) -> AddressKey {
+    let mut key = AddressKey::default();
+    (key.port.port, key.port.protocol) = (addr.port(), TCP);
     match addr.ip() {
         IpAddr::V4(ip) => {
-            key.family = 4;
+            key.port.family = 4;
             key.addr[..4].copy_from_slice(&ip.octets());
         }
         IpAddr::V6(ip) => {
-            key.family = 6;
+            key.port.family = 6;
             key.addr = ip.octets();
         }
     }
     key
+}
+
+/// Removes all entries.
+fn empty<K: Pod, V: Pod>(
+    map: &mut HashMap<MapData, K, V>,
+    name: &'static str,
+) -> Result<(), DataplaneError> {
+    let keys: Result<Vec<_>, _> = map.keys().collect();
+    for key in keys.map_err(map_error("read", name))? {
+        map.remove(&key).map_err(map_error("write", name))?;
+    }
+    Ok(())
+}
+
+/// Writes or removes an entry; one that is not there is removed already.
+fn put<K: Pod, V: Pod>(
+    map: &mut HashMap<MapData, K, V>,
+    name: &'static str,
+    key: K,
+    entry: Option<V>,
+) -> Result<(), DataplaneError> {
+    let result = match entry {
+        Some(value) => map.insert(key, value, 0),
+        None => map.remove(&key),
+    };
+    match result.map_err(reason) {
+        Err(error) if entry.is_none() && error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        result => result.map_err(|source| DataplaneError::Map {
+            what: "write",
+            map: name,
+            source,
+        }),
+    }
 }
 
 fn value(known: Option<(u32, Fallback)>, exact: bool) -> ListenerValue {
@@ -277,9 +283,13 @@ mod tests {
     fn keys_are_the_address_bytes() {
         let found = key("203.0.113.1:80".parse().unwrap());
         assert_eq!(found.addr[..5], [203, 0, 113, 1, 0]);
-        assert_eq!((found.port, found.protocol, found.family), (80, 6, 4));
+        let port = found.port;
+        assert_eq!((port.port, port.protocol, port.family), (80, 6, 4));
         let found = key("[2001:db8::1]:443".parse().unwrap());
-        assert_eq!((found.addr[0], found.addr[15], found.family), (0x20, 1, 6));
+        assert_eq!(
+            (found.addr[0], found.addr[15], found.port.family),
+            (0x20, 1, 6)
+        );
     }
 
     #[test]

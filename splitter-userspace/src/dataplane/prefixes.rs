@@ -209,22 +209,30 @@ impl Classifier {
 }
 
 impl PrefixTable for Classifier {
-    fn buffer(&self) -> u8 {
-        0
-    }
-    fn index4(&self, top: u16) -> PrefixIndex {
+    fn index4(&self, top: u16) -> u64 {
         let entry = self.prefixes.index4.get(usize::from(top));
-        entry.copied().unwrap_or_default()
+        entry.map_or(0, |entry| entry.word())
     }
-    fn index6(&self, top: u16) -> PrefixIndex {
+    fn index6(&self, top: u16) -> u64 {
         let entry = self.prefixes.index6.get(usize::from(top));
-        entry.copied().unwrap_or_default()
+        entry.map_or(0, |entry| entry.word())
     }
-    fn find4(&self, key: &Cidr4Key) -> Option<u32> {
-        self.prefixes.v4.get(key).copied()
+    fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        let key = Cidr4Key {
+            len: len as u8,
+            addr: addr.to_be_bytes(),
+            ..Cidr4Key::default()
+        };
+        self.prefixes.v4.get(&key).copied()
     }
-    fn find6(&self, key: &Cidr6Key) -> Option<u32> {
-        self.prefixes.v6.get(key).copied()
+    fn find6(&self, len: u32, high: u64, low: u64) -> Option<u32> {
+        let bits = u128::from(high) << 64 | u128::from(low);
+        let key = Cidr6Key {
+            len: len as u8,
+            addr: bits.to_be_bytes(),
+            ..Cidr6Key::default()
+        };
+        self.prefixes.v6.get(&key).copied()
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use aya::maps::{MapData, MapError};
 use splitter_common::{
-    BucketKey, BucketState, Cidr4Key, Cidr6Key, Class, Config, Counters, INDEX_ENTRIES, Iface,
-    ListenerKey, ListenerValue, MAX_IFACES, MAX_LISTENER_KEYS, MAX_MAP_NAME, MAX_POOL_SOCKETS,
-    MAX_PREFIXES, MAX_SLOTS, MAX_SOURCES, PoolInfo, PrefixIndex, PrefixValue, Slot, SlotStats,
+    AddressKey, BucketKey, BucketState, Cidr4Key, Cidr6Key, Class, Config, Counters, INDEX_ENTRIES,
+    ListenerValue, MAX_LISTENERS, MAX_MAP_NAME, MAX_POOL_SOCKETS, MAX_PREFIXES, MAX_SLOTS,
+    MAX_SOURCES, PoolInfo, PortKey, PrefixIndex, PrefixValue, Slot, SlotStats,
 };
 use std::os::fd::AsFd as _;
 
@@ -55,8 +55,8 @@ pub const MAPS: [MapSpec; 14] = [
     map::<Cidr6Key, PrefixValue>("cidr6", HASH, MAX_PREFIXES, NO_PREALLOC),
     map::<u32, PrefixIndex>("cidr4_index", ARRAY, INDEX_ENTRIES, MMAPABLE),
     map::<u32, PrefixIndex>("cidr6_index", ARRAY, INDEX_ENTRIES, MMAPABLE),
-    map::<u32, Iface>("ifaces", HASH, MAX_IFACES, NO_PREALLOC),
-    map::<ListenerKey, ListenerValue>("listeners", HASH, MAX_LISTENER_KEYS, NO_PREALLOC),
+    map::<PortKey, ListenerValue>("listeners", HASH, MAX_LISTENERS, NO_PREALLOC),
+    map::<AddressKey, ListenerValue>("listener_addrs", HASH, MAX_LISTENERS, NO_PREALLOC),
     map::<u32, u64>("pools", SOCKMAP, MAX_POOL_SOCKETS, 0),
     map::<u32, PoolInfo>("pool_info", ARRAY, MAX_POOL_SOCKETS, 0),
     map::<u32, Counters>("counters", PERCPU_ARRAY, Class::COUNT as u32 + 1, 0),

@@ -1,7 +1,6 @@
 //! The double-buffered tables: prefixes and settings, changed as a whole.
 
 use std::collections::BTreeMap;
-use std::hash::Hash;
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::AsFd as _;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use aya::Pod;
 use aya::maps::{HashMap, MapData, MapError};
 use splitter_common::{
-    Cidr4Key, Cidr6Key, Config, INDEX_ENTRIES, Iface, PrefixIndex, PrefixValue, Role, Settings,
+    Cidr4Key, Cidr6Key, Config, INDEX_ENTRIES, PrefixIndex, PrefixValue, Settings,
 };
 
 use super::error::DataplaneError;
@@ -37,7 +36,6 @@ pub struct ClassTables {
     cidr6: HashMap<MapData, Cidr6Key, PrefixValue>,
     index4: Words<AtomicU64>,
     index6: Words<AtomicU64>,
-    ifaces: HashMap<MapData, u32, Iface>,
 }
 
 impl ClassTables {
@@ -49,7 +47,6 @@ impl ClassTables {
             index6: words(maps, "cidr6_index", entries)?,
             cidr4: maps.take("cidr4")?,
             cidr6: maps.take("cidr6")?,
-            ifaces: maps.take("ifaces")?,
         })
     }
 
@@ -90,17 +87,6 @@ impl ClassTables {
         self.config[EPOCH].store(epoch, Ordering::Release);
         Ok(epoch)
     }
-
-    /// Says which interfaces lead outside. All others lead inside.
-    ///
-    /// # Errors
-    /// When the map cannot be written.
-    pub fn set_external(&mut self, interfaces: &[u32]) -> Result<(), DataplaneError> {
-        let external = Role::External.code();
-        let wanted = interfaces.iter().map(|index| (*index, external)).collect();
-        let entry = |role| Iface { role };
-        fill_with(&mut self.ifaces, wanted, |_| true, entry).map_err(map_error("write", "ifaces"))
-    }
 }
 
 /// Maps the memory of an array.
@@ -117,20 +103,11 @@ fn words<W: Word>(
     })
 }
 
-fn fill<K: Pod + Ord + Hash + Eq>(
+/// Makes the entries of a hash map that are `ours` those that are wanted.
+fn fill<K: Pod + Ord>(
     map: &mut HashMap<MapData, K, PrefixValue>,
     wanted: BTreeMap<K, u32>,
     ours: impl Fn(&K) -> bool,
-) -> Result<(), MapError> {
-    fill_with(map, wanted, ours, |kind| PrefixValue { kind })
-}
-
-/// Makes the entries of a hash map that are `ours` those that are wanted.
-fn fill_with<K: Pod + Ord, V: Pod>(
-    map: &mut HashMap<MapData, K, V>,
-    wanted: BTreeMap<K, u32>,
-    ours: impl Fn(&K) -> bool,
-    value: impl Fn(u32) -> V,
 ) -> Result<(), MapError> {
     let there: Vec<K> = map.keys().collect::<Result<_, _>>()?;
     for key in there
@@ -139,8 +116,8 @@ fn fill_with<K: Pod + Ord, V: Pod>(
     {
         map.remove(key)?;
     }
-    for (key, number) in &wanted {
-        map.insert(key, value(*number), 0)?;
+    for (key, kind) in &wanted {
+        map.insert(key, PrefixValue { kind: *kind }, 0)?;
     }
     Ok(())
 }
@@ -148,9 +125,7 @@ fn fill_with<K: Pod + Ord, V: Pod>(
 fn fill_index(words: &Words<AtomicU64>, buffer: u8, entries: &[PrefixIndex]) {
     let start = usize::from(buffer) * (INDEX_ENTRIES as usize / 2);
     for (word, entry) in words.iter().skip(start).zip(entries) {
-        let [a, b, c, d, e, f, g] = entry.lens;
-        let bytes = u64::from_ne_bytes([entry.kind, a, b, c, d, e, f, g]);
-        word.store(bytes, Ordering::Relaxed);
+        word.store(entry.word().to_le(), Ordering::Relaxed);
     }
 }
 

@@ -194,19 +194,21 @@ impl AnswerBody {
             },
             journal: Some(journal),
         };
-        answer.release_if_over();
+        answer.release_if_over(false);
         answer
     }
 
-    /// Gives the connection back as soon as the answer is complete.
-    fn release_if_over(&mut self) {
+    /// Gives the connection back as soon as the answer is complete: its length has come, or its
+    /// trailers have (`last`), behind which nobody may ask for more.
+    fn release_if_over(&mut self, last: bool) {
         if let Source::Stream {
             body,
             upstream,
             pool,
         } = &mut self.source
-            && body.is_end_stream()
-            && let Some(upstream) = upstream.take()
+            && (last || body.is_end_stream())
+            && let Some(mut upstream) = upstream.take()
+            && (!last || upstream.is_alive())
         {
             pool.put(upstream);
         }
@@ -262,8 +264,9 @@ impl Body for AnswerBody {
                 if let (Some(journal), Some(data)) = (&mut this.journal, frame.data_ref()) {
                     journal.sent(data.len());
                 }
-                this.release_if_over();
-                if this.is_end_stream() {
+                let last = frame.is_trailers();
+                this.release_if_over(last);
+                if last || this.is_end_stream() {
                     this.close(None);
                 }
             }

@@ -50,6 +50,8 @@ pub struct Client {
     begun: Cell<u64>,
     /// Whether an answer is not handed over to the socket yet.
     answering: Cell<bool>,
+    /// Whether the end of the answer is told by the close alone.
+    until_close: Cell<bool>,
     refused: Cell<Option<Fault>>,
     /// Who waits for the answer to be handed over.
     waiting: RefCell<Option<Waker>>,
@@ -78,6 +80,7 @@ impl Client {
             at_end: Cell::new(false),
             requests: Cell::new(0),
             begun: Cell::new(0),
+            until_close: Cell::new(false),
             answering: Cell::new(false),
             refused: Cell::new(None),
             waiting: RefCell::default(),
@@ -232,6 +235,16 @@ impl Client {
     /// Whether nothing that the client has sent is unread, as far as can be known without asking.
     pub fn has_read_all(&self) -> bool {
         self.refused.get().is_none() && self.phase() == Phase::Idle && !self.socket.may_have_more()
+    }
+
+    /// Notes that only the close tells the client the end of this answer.
+    pub fn answer_until_close(&self) {
+        self.until_close.set(true);
+    }
+
+    /// Whether a close now would be taken for the end of an answer.
+    pub fn is_answered_until_close(&self) -> bool {
+        self.until_close.get()
     }
 
     /// Has the connection become a tunnel once its answer is sent.

@@ -75,6 +75,10 @@ async fn serve_http1(worker: &Rc<Worker>, client: &Rc<Client>) {
 
 /// Tells the client why its connection ends, if it can be told.
 async fn finish(worker: &Rc<Worker>, client: &Rc<Client>, error: Option<hyper::Error>) {
+    if error.is_some() && client.is_answered_until_close() {
+        client.socket.reset_on_close();
+        return;
+    }
     let late = client.socket.is_expired() && client.phase() == Phase::Head;
     let fault = match (client.refused(), late) {
         // A body that breaks has been told to its request.

@@ -174,10 +174,13 @@ fn keep_forwarded(headers: &mut HeaderMap, forwarded: &Forwarded<'_>, scheme: He
     for (name, value) in [
         (X_FORWARDED_HOST, forwarded.host),
         (X_FORWARDED_PORT, forwarded.port),
-        (X_FORWARDED_PROTO, &scheme),
-        (X_FORWARDED_SCHEME, &scheme),
     ] {
         headers.entry(name).or_insert_with(|| value.clone());
+    }
+    // Three names for one thing, so that no two can disagree.
+    let scheme = headers.get(X_FORWARDED_PROTO).cloned().unwrap_or(scheme);
+    for name in [X_FORWARDED_PROTO, X_FORWARDED_SCHEME, X_SCHEME] {
+        headers.insert(name, scheme.clone());
     }
 }
 

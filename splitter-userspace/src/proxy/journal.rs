@@ -105,6 +105,11 @@ impl Journal {
         self.version < Version::HTTP_2
     }
 
+    /// Whether the client speaks a version of HTTP that knows no chunks.
+    pub fn is_http10(&self) -> bool {
+        self.version < Version::HTTP_11
+    }
+
     /// The status that is about to be sent, and why it is ours if it is.
     pub fn answer(&mut self, status: u16, fault: Option<Fault>) {
         self.status = status;

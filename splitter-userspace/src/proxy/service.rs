@@ -163,6 +163,13 @@ fn answer(
             AnswerBody::whole(Bytes::new(), journal),
         ));
     }
+    if journal.is_http10() && body.size_hint().exact().is_none() {
+        // The close is what tells the client the end.
+        client.answer_until_close();
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     close_if_draining(worker, client, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
     let body = AnswerBody::stream(body, upstream, worker.pool().clone(), journal);

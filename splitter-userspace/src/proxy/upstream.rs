@@ -201,6 +201,10 @@ impl Upstream {
         if self.link.socket.is_expired() {
             return false;
         }
+        // Idle, with nothing received: as it was when it was kept.
+        if self.link.socket.is_quiet() {
+            return self.is_ready();
+        }
         self.advance(&Context::from_waker(Waker::noop()));
         self.is_ready()
     }

@@ -15,6 +15,8 @@ pub struct Loaded {
     pub nodes: Nodes,
     /// Where it is pinned.
     pub pins: BpfFs,
+    /// What is in force.
+    in_force: (Ranges, Policy, Vec<u32>),
 }
 
 /// What the node of [`Nodes`] knows about the addresses around it.
@@ -78,19 +80,37 @@ impl Loaded {
             kernel: kernel.unwrap_or_else(|error| panic!("{error}")),
             nodes,
             pins,
+            in_force: Default::default(),
         };
         loaded.set(&ranges(), policy);
         loaded
     }
 
-    /// Puts other ranges and another policy into force.
+    /// Puts other ranges and another policy into force; the NIC leads outside.
     ///
     /// # Panics
     /// When a range finds no place or a map cannot be written.
     pub fn set(&mut self, ranges: &Ranges, policy: &Policy) {
-        let left_out = self.kernel.set_ranges(ranges, policy);
+        let nic = self.nic();
+        self.put((ranges.clone(), policy.clone(), vec![nic]));
+    }
+
+    /// Makes other interfaces those that lead outside.
+    ///
+    /// # Panics
+    /// When a map cannot be written.
+    pub fn set_external(&mut self, external: &[u32]) {
+        if self.in_force.2 != external {
+            let (ranges, policy, _) = self.in_force.clone();
+            self.put((ranges, policy, external.to_vec()));
+        }
+    }
+
+    fn put(&mut self, wanted: (Ranges, Policy, Vec<u32>)) {
+        let left_out = self.kernel.set_ranges_on(&wanted.0, &wanted.1, &wanted.2);
         let left_out = left_out.unwrap_or_else(|error| panic!("{error}"));
         assert!(left_out.is_empty(), "{left_out:?}");
+        self.in_force = wanted;
     }
 
     /// A program's descriptor.

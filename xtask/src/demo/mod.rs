@@ -35,12 +35,9 @@ pub(crate) struct DemoArgs {
 /// When a step fails, and when what is shown is not as it should be.
 pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     setup::run()?;
-    process::run(&mut cargo(&[
-        "build",
-        "--locked",
-        "--package",
-        "splitter-userspace",
-    ]))?;
+    // As part of the workspace, so that the tests find the same libraries built.
+    let build = ["build", "--locked", "--workspace", "--bin", "splitter"];
+    process::run(&mut cargo(&build))?;
     // From here on Ctrl-C must end what was started before it ends us.
     let interrupt = Interrupt::watch()?;
     let shown = show(args, &interrupt);

@@ -10,10 +10,14 @@
 //!   turn.
 //! - One deadline, pushed on by every progress, ends whatever waits with `TimedOut`.
 
+mod connect;
+mod deadline;
+mod held;
+
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
@@ -22,14 +26,10 @@ use std::time::Duration;
 use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::unix::AsyncFd;
 
+use held::{HOLD, HOLD_MAX, Held};
+
 use super::clock::{Clock, Tick};
 use super::flush::Flusher;
-
-/// Up to this much is copied and held until the end of the turn; more goes out at once.
-const HOLD: usize = 16 * 1024;
-
-/// The most that is held for a peer that does not read, before its writer must wait.
-const HOLD_MAX: usize = 64 * 1024;
 
 /// How a flush ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,31 +46,6 @@ struct Registered(RawFd);
 impl AsRawFd for Registered {
     fn as_raw_fd(&self) -> RawFd {
         self.0
-    }
-}
-
-/// What is written but not sent.
-#[derive(Default)]
-struct Held {
-    bytes: Vec<u8>,
-    sent: usize,
-}
-
-impl Held {
-    fn pending(&self) -> &[u8] {
-        self.bytes.get(self.sent..).unwrap_or_default()
-    }
-
-    fn consume(&mut self, n: usize) {
-        self.sent += n;
-        if self.sent >= self.bytes.len() {
-            self.bytes.clear();
-            self.sent = 0;
-            // A burst must not keep its memory for the life of an idle connection.
-            if self.bytes.capacity() > HOLD {
-                self.bytes = Vec::new();
-            }
-        }
     }
 }
 
@@ -133,50 +108,6 @@ impl Socket {
         });
         clock.watch(&socket);
         socket
-    }
-
-    /// Connects to `addr`; ends with `TimedOut` after `timeout`.
-    pub async fn connect(
-        addr: SocketAddr,
-        timeout: Duration,
-        send_timeout: Duration,
-        clock: &Rc<Clock>,
-        flusher: &Rc<Flusher>,
-    ) -> io::Result<Rc<Self>> {
-        let stream = socket2::Socket::new(
-            socket2::Domain::for_address(addr),
-            socket2::Type::STREAM.nonblocking().cloexec(),
-            None,
-        )?;
-        stream.set_tcp_nodelay(true)?;
-        let connected = stream.connect(&addr.into());
-        let socket = Socket::new(stream.into(), send_timeout, clock, flusher);
-        match connected {
-            Ok(()) => return Ok(socket),
-            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) => {}
-            Err(e) => return Err(e),
-        }
-        socket.wait_at_most(timeout);
-        std::future::poll_fn(|cx| socket.poll_connected(cx)).await?;
-        socket.wait_for_ever();
-        Ok(socket)
-    }
-
-    fn poll_connected(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.expired.get() {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        match self.registered()?.poll_write_ready(cx) {
-            Poll::Ready(ready) => ready?.retain_ready(),
-            Poll::Pending => {
-                remember(&self.write_waker, cx.waker());
-                return Poll::Pending;
-            }
-        }
-        Poll::Ready(match self.stream.take_error()? {
-            Some(e) => Err(e),
-            None => Ok(()),
-        })
     }
 
     fn registered(&self) -> io::Result<&AsyncFd<Registered>> {
@@ -298,12 +229,16 @@ impl Socket {
         }
         let slices = slices.get(..used).unwrap_or_default();
         loop {
-            let sent = rustix::net::sendmsg(
-                &self.stream,
-                slices,
-                &mut rustix::net::SendAncillaryBuffer::default(),
-                self.flags(),
-            );
+            let sent = match slices {
+                // Most sends have one slice, for which this call is cheaper.
+                [slice] => rustix::net::send(&self.stream, slice, self.flags()),
+                slices => rustix::net::sendmsg(
+                    &self.stream,
+                    slices,
+                    &mut rustix::net::SendAncillaryBuffer::default(),
+                    self.flags(),
+                ),
+            };
             if sent != Err(rustix::io::Errno::INTR) {
                 if sent.is_ok() {
                     self.progress();
@@ -453,68 +388,6 @@ impl Socket {
         }
     }
 
-    /// Ends the wait in `timeout` from now, whatever happens till then.
-    pub fn wait_at_most(&self, timeout: Duration) {
-        self.patience.set(Duration::ZERO);
-        self.deadline.set(self.clock.after(timeout));
-    }
-
-    /// Ends the wait when there is no progress for `timeout`.
-    pub fn wait_while_moving(&self, timeout: Duration) {
-        self.patience.set(timeout);
-        self.deadline.set(self.clock.after(timeout));
-    }
-
-    /// No deadline.
-    pub fn wait_for_ever(&self) {
-        self.patience.set(Duration::ZERO);
-        self.deadline.set(0);
-    }
-
-    /// Counts as progress for [`Self::wait_while_moving`].
-    pub fn progress(&self) {
-        let patience = self.patience.get();
-        if !patience.is_zero() {
-            self.deadline.set(self.clock.after(patience));
-        }
-    }
-
-    /// Whether the deadline has passed at `now`.
-    pub fn is_due(&self, now: Tick) -> bool {
-        let over = |deadline: Tick| deadline != 0 && deadline <= now;
-        over(self.deadline.get()) || over(self.send_deadline.get())
-    }
-
-    /// Whether a deadline is set.
-    pub fn has_deadline(&self) -> bool {
-        self.deadline.get() != 0
-    }
-
-    /// Has whoever reads this socket look around, without ending its wait.
-    pub fn nudge(&self) {
-        wake(&self.read_waker);
-    }
-
-    /// Ends whatever waits on this socket.
-    pub fn expire(&self) {
-        self.deadline.set(0);
-        self.send_deadline.set(0);
-        self.expired.set(true);
-        wake(&self.read_waker);
-        wake(&self.write_waker);
-        // A blocked socket is the flusher's to give up.
-        if self.blocked.get() {
-            self.fail(io::ErrorKind::TimedOut.into());
-            self.blocked.set(false);
-            self.flusher.wake();
-        }
-    }
-
-    /// Whether a deadline ended it.
-    pub fn is_expired(&self) -> bool {
-        self.expired.get()
-    }
-
     /// Has the end of the stream go with the last bytes. The socket must be dropped in this turn.
     pub fn close_after_flush(&self) {
         self.closing.set(true);
@@ -537,6 +410,15 @@ impl Socket {
         if self.lazy.get() && self.is_unregistered() {
             self.set_lazy(false);
         }
+    }
+
+    /// Whether nothing has come since the last read, as far as the reactor knows.
+    pub fn is_quiet(&self) -> bool {
+        let Some(fd) = self.registration.get() else {
+            return false;
+        };
+        let mut nobody = Context::from_waker(Waker::noop());
+        !self.readable.get() && fd.poll_read_ready(&mut nobody).is_pending()
     }
 
     /// Whether the last read leaves it open that the kernel has more.
