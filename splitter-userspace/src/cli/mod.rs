@@ -5,7 +5,9 @@ pub mod class_args;
 pub mod explain;
 mod limit_args;
 pub mod logging;
+mod named;
 mod run_args;
+mod steer_args;
 mod values;
 
 use std::ffi::OsString;
@@ -17,7 +19,9 @@ use clap::{Parser, Subcommand};
 use crate::config::{Settings, SettingsError};
 
 pub use limit_args::{LimitArgs, TimeoutArgs};
+pub use named::Named;
 pub use run_args::{LogFormatArg, RunArgs, SteeringArg};
+pub use steer_args::{PinArgs, SteerArgs, XdpModeArg};
 
 /// Exit code when the command line, or an environment variable in its place, is wrong.
 pub const EXIT_USAGE: u8 = 2;

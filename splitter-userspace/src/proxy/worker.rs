@@ -143,6 +143,7 @@ impl Worker {
         let resolved =
             resolve(&live.snapshot, location, decision).map_err(|_| Fault::NoEndpoint)?;
         journal.decision = Some(resolved.decision);
+        self.weights.count(slot, resolved.decision.variant);
         live.snapshot
             .backend(resolved.backend)
             .cloned()
