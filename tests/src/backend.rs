@@ -168,6 +168,35 @@ impl Backend {
         })
     }
 
+    /// Answers every request with what it saw of it, as JSON: `method`, `path`, `proto`, `host`,
+    /// `headers`, and who it is: `service` and `pod`.
+    pub fn echoing(service: &str, pod: &str) -> Self {
+        let (service, pod) = (service.to_owned(), pod.to_owned());
+        Self::scripted(move |conversation| {
+            while let Some(request) = conversation.request() {
+                let mut headers = std::collections::BTreeMap::<&str, Vec<&str>>::new();
+                for (name, value) in &request.fields {
+                    headers.entry(name).or_default().push(value);
+                }
+                let body = serde_json::json!({
+                    "method": request.method(),
+                    "path": request.target(),
+                    "proto": request.version(),
+                    "host": request.field("host"),
+                    "headers": headers,
+                    "service": service,
+                    "pod": pod,
+                })
+                .to_string();
+                let length = body.len();
+                conversation.send(format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
+                     Content-Length: {length}\r\n\r\n{body}"
+                ));
+            }
+        })
+    }
+
     /// Answers every request with exactly these bytes, on kept connections.
     pub fn answering(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();

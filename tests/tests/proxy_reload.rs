@@ -1,4 +1,5 @@
 //! Changes of the manifests under load: live soon, felt by nobody.
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

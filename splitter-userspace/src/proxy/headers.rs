@@ -84,6 +84,13 @@ fn is_plain(value: &[u8]) -> bool {
     value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
 }
 
+/// Whether a message's body comes in a transfer coding that is undone here: none or `chunked`. Any
+/// other would go on without its name.
+pub fn has_known_coding(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+}
+
 /// Makes one Cookie of what HTTP/2 may send in parts (RFC 9113 8.2.3).
 pub fn join_cookie(headers: &mut HeaderMap) {
     let parts: Vec<&[u8]> = headers
