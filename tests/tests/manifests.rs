@@ -8,8 +8,6 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 use splitter::k8s::{MAX_DEPTH, MAX_FILE_BYTES, Manifests};
 use splitter_tests::directory::{Fixture, service};
