@@ -10,6 +10,7 @@ use splitter_tests::bpf::net::command;
 use splitter_tests::bpf::{Namespace, Site};
 use splitter_tests::eventually;
 
+const HOST: &str = splitter_tests::bpf::site::HOST;
 const BOTH: &str = "--http 0.0.0.0:80 --http [::]:80";
 
 fn site() -> Site {
@@ -179,8 +180,6 @@ fn a_weight_changed_by_bpftool_is_followed_at_once_and_reported() {
     );
 }
 
-const HOST: &str = splitter_tests::bpf::site::HOST;
-
 #[test]
 fn after_a_crash_nothing_is_swallowed_and_a_restart_serves() {
     for more in ["", "--keep-attached"] {
@@ -188,7 +187,7 @@ fn after_a_crash_nothing_is_swallowed_and_a_restart_serves() {
         let args = format!("--steering xdp {BOTH} {more}");
         site.start(args.trim_end());
         let to: SocketAddr = "203.0.113.1:80".parse().unwrap();
-        let (out, pod) = (&site.nodes.out, &site.nodes.pod);
+        let out = &site.nodes.out;
         let connect = |from: &Namespace| from.run(|| TcpStream::connect(to).map_err(|e| e.kind()));
         let held = connect(out).unwrap();
         assert_eq!(site.get(out, "203.0.113.1:80").status, 200);
@@ -302,4 +301,128 @@ fn a_mode_asked_for_by_name_is_had_or_an_error() {
     site.start_as(auto);
     let ready = site.admin("/readyz");
     assert!(ready.contains("steering: sk-lookup; no xdp: lo"), "{ready}");
+}
+
+/// Runs a command that must succeed; gives what it printed.
+fn printed(site: &Site, args: &str) -> String {
+    let output = site.output(args);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn failed(site: &Site, args: &str) -> String {
+    let output = site.output(args);
+    assert_eq!(output.status.code(), Some(1), "{args}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn weights_are_set_by_name_and_shown_with_the_share() {
+    let mut site = site();
+    assert!(failed(&site, "status").contains("there is no data plane under"));
+    site.start(&format!("--steering xdp {BOTH}"));
+    let out = &site.nodes.out;
+    let set = format!("weight set {HOST} / stable=0 web-next=5");
+    let text = printed(&site, &set);
+    assert!(text.contains("stable: 80 -> 0 (objects: 80)"), "{text}");
+    assert!(text.contains("web-next: 20 -> 5 (objects: 20)"), "{text}");
+    for _ in 0..10 {
+        assert_eq!(site.get(out, "203.0.113.1:80").text(), "web-next");
+    }
+    let status = printed(&site, "status");
+    for line in [
+        format!("instance   process {}", site.pid()),
+        "steering   xdp (asked for: xdp)".to_owned(),
+        "interfaces en0 (xdp native)".to_owned(),
+        "pools      north-south (2 workers), east-west (2 workers)".to_owned(),
+        "overrides  1".to_owned(),
+        "  stable            80           0             0  0.0 %".to_owned(),
+        "  web-next          20           5            10  100.0 %".to_owned(),
+    ] {
+        assert!(
+            status.lines().any(|found| found == line),
+            "{line:?}:\n{status}"
+        );
+    }
+    let error = failed(&site, &format!("weight set {HOST} / beta=1"));
+    assert!(
+        error.contains("has no variant beta; it has: stable, web-next"),
+        "{error}"
+    );
+    let error = failed(&site, "weight set other.test / stable=1");
+    assert!(
+        error.contains(&format!("there are: {HOST}/ (Prefix)")),
+        "{error}"
+    );
+}
+
+#[test]
+fn maps_are_printed_with_names_and_as_the_instance_says() {
+    let mut site = site();
+    site.start(&format!(
+        "--steering xdp {BOTH} --source-syn-limit 5000:9000"
+    ));
+    site.get(&site.nodes.out, "203.0.113.1:80");
+    let maps: serde_json::Value = serde_json::from_str(&printed(&site, "maps")).unwrap();
+    assert_eq!(maps["config"]["pid"], site.pid());
+    let settings = &maps["config"]["settings"];
+    assert_eq!(settings["spoof"]["cluster"], "count");
+    assert_eq!(settings["source_syn_limit"]["burst"], 9000);
+    let has = |list: &str, key: &str, value: &str| {
+        let list = maps[list].as_array().unwrap();
+        list.iter().filter(|entry| entry[key] == value).count()
+    };
+    assert_eq!(has("ranges", "range", "10.244.0.0/24"), 1);
+    assert_eq!(
+        has("ranges", "range", "203.0.113.1/32"),
+        1,
+        "found on the interface"
+    );
+    assert_eq!(has("listeners", "addr", "0.0.0.0:80"), 1);
+    assert_eq!(has("pools", "pool", "east-west"), 2);
+    assert_eq!(has("counters", "reason", "steer-assigned"), 1);
+    // The same as the instance has it, field by field.
+    let dump: serde_json::Value = serde_json::from_str(&site.admin("/config_dump")).unwrap();
+    let (ours, theirs) = (&maps["weights"][0], &dump["weights"][0]);
+    for variant in 0..2 {
+        for field in ["name", "wanted", "live", "chosen"] {
+            let [ours, theirs] = [ours, theirs].map(|all| &all["variants"][variant][field]);
+            assert!(
+                !ours.is_null() && ours == theirs,
+                "{field}: {ours} {theirs}"
+            );
+        }
+    }
+    assert_eq!(ours["location"], theirs["location"]);
+}
+
+#[test]
+fn detach_takes_what_is_ours_and_nothing_else() {
+    let mut site = site();
+    site.start(&format!("--steering xdp {BOTH} --keep-attached"));
+    let error = failed(&site, "detach");
+    assert!(
+        error.contains(&format!("belongs to the running process {}", site.pid())),
+        "{error}"
+    );
+    let attached = |site: &Site| site.nodes.node.ip("-d link show en0").contains("prog/xdp");
+    site.kill();
+    assert!(attached(&site), "kept");
+    assert!(failed(&site, "status").contains("does not answer"));
+    // Somebody else's map beside ours.
+    let foreign = site.pin_dir().join("other");
+    let create = format!(
+        "map create {} type array key 4 value 4 entries 1 name other",
+        foreign.display()
+    );
+    command("bpftool", &create.split(' ').collect::<Vec<_>>());
+    let text = printed(&site, "detach");
+    assert!(
+        text.contains("v1/link_steer") && text.contains("v1/splits"),
+        "{text}"
+    );
+    assert!(!attached(&site));
+    assert!(!site.pin_dir().join("v1").exists() && foreign.exists());
+    assert!(failed(&site, "detach").contains("there is no data plane under"));
 }
