@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use splitter::app::Instance;
 use splitter::config::{
-    AccessLog, ClassSettings, Identity, Limits, LogFormat, Settings, Steering, Timeouts,
+    AccessLog, ClassSettings, DataplaneSettings, Identity, Limits, LogFormat, Settings, Steering,
+    Timeouts,
 };
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -190,6 +191,7 @@ fn settings(dir: &Path) -> Settings {
         http: vec![any],
         admin: any,
         steering: Steering::None,
+        dataplane: DataplaneSettings::new(1),
         class: ClassSettings::default(),
         workers: 1,
         log_format: LogFormat::Text,

@@ -1,7 +1,7 @@
 //! Listening sockets: one of each address for each worker, spread by the kernel.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -9,27 +9,80 @@ use rustix::net::SocketFlags;
 use socket2::{Domain, Socket, Type};
 use tokio::io::unix::AsyncFd;
 
+use super::start::StartError;
+
 /// How many connections may wait to be accepted, on one socket; `net.core.somaxconn` caps it.
 const BACKLOG: i32 = 4096;
 
 /// How long the kernel keeps a connection that has sent nothing from us.
 const DEFER: Duration = Duration::from_secs(5);
 
-/// Opens `count` sockets that share `addr`. Port 0 is chosen once for all of them.
-///
-/// # Errors
-/// When the address is taken, even by somebody who would share it, or not ours to use.
-pub fn open(addr: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
-    // Another instance of ours would share the address, and half of the connections be lost to it.
-    drop(bound(addr, false)?);
-    let mut listeners = Vec::with_capacity(count);
-    let mut addr = addr;
-    for _ in 0..count {
-        let listener = open_one(addr)?;
-        addr = listener.local_addr()?;
-        listeners.push(listener);
+/// Listening sockets that share an address, one for each worker of a pool; the kernel spreads
+/// connections over them.
+#[derive(Debug)]
+pub struct Sockets {
+    /// What clients connect to.
+    addr: SocketAddr,
+    listeners: Vec<TcpListener>,
+}
+
+impl Sockets {
+    /// Opens `workers` sockets on `addr`, at least one. Port 0 is chosen once for all of them.
+    ///
+    /// # Errors
+    /// When the address is taken, even by somebody who would share it, or not ours to use.
+    pub fn open(addr: SocketAddr, workers: usize) -> Result<Self, StartError> {
+        let failed = |error| StartError::Listen { addr, error };
+        // Another instance of ours would share the address, and half of the connections be lost
+        // to it.
+        drop(bound(addr, false).map_err(failed)?);
+        let mut listeners = Vec::with_capacity(workers);
+        let mut shared = addr;
+        for _ in 0..workers.max(1) {
+            let listener = open_one(shared).map_err(failed)?;
+            shared = listener.local_addr().map_err(failed)?;
+            listeners.push(listener);
+        }
+        Ok(Sockets {
+            addr: shared,
+            listeners,
+        })
     }
-    Ok(listeners)
+
+    /// Opens sockets for connections to `addr` that somebody else steers to them. They listen on a
+    /// loopback address of the same family, which nobody outside of this node reaches.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn behind(addr: SocketAddr, workers: usize) -> Result<Self, StartError> {
+        let loopback: IpAddr = match addr {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        let sockets = Self::open(SocketAddr::new(loopback, 0), workers)?;
+        Ok(Sockets { addr, ..sockets })
+    }
+
+    /// What clients connect to, with the port that was chosen.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// One of the sockets, open until the pool that takes them stops.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    pub fn one(&self) -> io::Result<OwnedFd> {
+        match self.listeners.first() {
+            Some(listener) => listener.try_clone().map(OwnedFd::from),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// The sockets, one for each worker.
+    pub(super) fn into_listeners(self) -> (SocketAddr, Vec<TcpListener>) {
+        (self.addr, self.listeners)
+    }
 }
 
 fn open_one(addr: SocketAddr) -> io::Result<TcpListener> {
@@ -143,21 +196,23 @@ mod tests {
     #[test]
     fn one_port_is_chosen_for_all_and_nobody_else_gets_it() {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listeners = open(any, 3).unwrap();
-        let addr = listeners[0].local_addr().unwrap();
-        for listener in &listeners {
+        let sockets = Sockets::open(any, 3).unwrap();
+        let addr = sockets.addr();
+        for listener in &sockets.listeners {
             assert_eq!(listener.local_addr().unwrap(), addr);
         }
-        let taken = open(addr, 1).unwrap_err();
-        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-        drop(listeners);
-        open(addr, 2).unwrap();
+        let StartError::Listen { error, .. } = Sockets::open(addr, 1).unwrap_err() else {
+            panic!("the address is what is wrong");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        drop(sockets);
+        Sockets::open(addr, 2).unwrap();
     }
 
     #[test]
     fn both_families_of_any_address_go_together() {
-        let v4 = open(SocketAddr::from(([0, 0, 0, 0], 0)), 1).unwrap();
-        let port = v4[0].local_addr().unwrap().port();
-        open(SocketAddr::from(([0u16; 8], port)), 1).unwrap();
+        let v4 = Sockets::open(SocketAddr::from(([0, 0, 0, 0], 0)), 1).unwrap();
+        let port = v4.addr().port();
+        Sockets::open(SocketAddr::from(([0u16; 8], port)), 1).unwrap();
     }
 }

@@ -113,6 +113,24 @@ fn of_two_spellings_of_a_prefix_the_longer_wins() {
 }
 
 #[test]
+fn of_two_encodings_of_a_path_the_first_wins() {
+    for kind in [Prefix, Exact] {
+        let both = [("/%61", kind), ("/a", kind)];
+        assert_eq!(path(&both, "/a"), format!("/%61 {kind:?}"));
+    }
+    // Longer as it is compared, though it comes first and is longer as written too.
+    assert_eq!(
+        path(&[("/%61/", Prefix), ("/a", Prefix)], "/a"),
+        "/%61/ Prefix"
+    );
+    // Longer only as written.
+    assert_eq!(
+        path(&[("/%61", Prefix), ("/a/", Prefix)], "/a"),
+        "/a/ Prefix"
+    );
+}
+
+#[test]
 fn hosts() {
     let wildcard = [("*.foo.com", "/", Prefix)];
     assert_eq!(found(&wildcard, "bar.foo.com", "/"), "*.foo.com / Prefix");
