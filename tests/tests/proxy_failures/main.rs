@@ -6,6 +6,7 @@ mod draining;
 mod endpoints;
 mod leaving_clients;
 mod limits;
+mod random;
 mod refusing_endpoints;
 mod retries;
 mod timeouts;
