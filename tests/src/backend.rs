@@ -294,12 +294,44 @@ impl Drop for Backend {
     }
 }
 
-/// A loopback address on which nobody listens: a connection to it is refused.
+/// A loopback address on which nobody listens: a connection to it is refused. Nobody else gets the
+/// port while this lives.
+pub struct Refusing(socket2::Socket);
+
+impl Refusing {
+    /// Takes a port.
+    pub fn new() -> Self {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        socket.bind(&any.into()).unwrap();
+        Refusing(socket)
+    }
+
+    /// Where nobody listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.0.local_addr().unwrap().as_socket().unwrap()
+    }
+
+    /// Listens from now on, with room for `backlog` connections that wait.
+    pub fn listen(self, backlog: i32) -> TcpListener {
+        self.0.listen(backlog).unwrap();
+        self.0.into()
+    }
+}
+
+impl Default for Refusing {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The same for as long as the process lives.
 pub fn refusing() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    let refusing = Refusing::new();
+    let addr = refusing.addr();
+    std::mem::forget(refusing);
+    addr
 }
 
 fn read_line(reader: &mut impl BufRead) -> Option<String> {

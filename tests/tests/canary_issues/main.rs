@@ -1,6 +1,7 @@
 //! What people reported about canaries of ingress-nginx, and what is right instead. Each test is
-//! named after the report's row in the project's list, sections A to E; rows that need session
-//! affinity, are about documentation only, or wish for what the annotations cannot say are left out.
+//! named after the report's row in the project's list: sections A to E, and what real traffic shows
+//! of F. Rows that need session affinity, are about documentation only, or wish for what the
+//! annotations cannot say are left out.
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod a_policy_belongs_to_the_location;
@@ -8,6 +9,7 @@ mod b_matching;
 mod c_endpoints_and_failure;
 mod d_headers_and_cookies;
 mod e_weights_and_updates;
+mod f_logs_and_metrics;
 mod seen_in_the_code;
 
 use splitter_tests::backend::{Backend, refusing};

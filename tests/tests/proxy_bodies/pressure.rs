@@ -8,9 +8,9 @@ const BUFFERS: usize = 40 * 1024 * 1024;
 /// When a side that sends as fast as it can counts as stopped.
 const STALL: Duration = Duration::from_millis(700);
 
-/// Writes up to `n` bytes, until the peer takes no more for [`STALL`].
-fn push(mut stream: &TcpStream, n: usize) -> usize {
-    stream.set_write_timeout(Some(STALL)).expect("a timeout");
+/// Writes up to `n` bytes, until the peer takes no more for `stall`.
+fn push(mut stream: &TcpStream, n: usize, stall: Duration) -> usize {
+    stream.set_write_timeout(Some(stall)).expect("a timeout");
     let piece = [b'x'; 64 * 1024];
     let mut written = 0;
     while written < n {
@@ -19,7 +19,6 @@ fn push(mut stream: &TcpStream, n: usize) -> usize {
             _ => break,
         }
     }
-    stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
     written
 }
 
@@ -44,10 +43,10 @@ fn a_client_that_does_not_read_stops_the_backend() {
         conversation.send(format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {TOTAL}\r\n\r\n"
         ));
-        let written = push(conversation.stream(), TOTAL);
+        let written = push(conversation.stream(), TOTAL, STALL);
         let tell = stalled.lock().unwrap_or_else(|e| e.into_inner());
         let _ = tell.send(written);
-        push(conversation.stream(), TOTAL - written);
+        push(conversation.stream(), TOTAL - written, PATIENCE);
     });
     let splitter = Splitter::before(&backend);
     let mut client = splitter.client();
@@ -75,9 +74,12 @@ fn a_backend_that_does_not_read_stops_the_client() {
     client.send(format!(
         "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {TOTAL}\r\n\r\n"
     ));
-    let taken = push(client.stream(), TOTAL);
+    let taken = push(client.stream(), TOTAL, STALL);
     assert!(taken < BUFFERS, "{taken} bytes are somewhere");
     go.send(()).expect("the backend waits");
-    assert_eq!(push(client.stream(), TOTAL - taken), TOTAL - taken);
+    assert_eq!(
+        push(client.stream(), TOTAL - taken, PATIENCE),
+        TOTAL - taken
+    );
     assert_eq!(client.answer("POST").text(), "ok");
 }

@@ -48,6 +48,22 @@ fn ready_ones_share_the_requests() {
     }
 }
 
+#[test]
+fn addresses_of_both_families_are_used() {
+    let listener = std::net::TcpListener::bind("[::1]:0").expect("IPv6 is there");
+    let six = Backend::listening(listener, |conversation| {
+        while conversation.request().is_some() {
+            conversation.send(OK);
+        }
+    });
+    let four = Backend::answering(OK);
+    let splitter = Splitter::start(&service(&[six.addr(), four.addr()]));
+    for _ in 0..10 {
+        assert_ok(&splitter.get("a.test", "/"));
+    }
+    assert_eq!((six.seen().len(), four.seen().len()), (5, 5));
+}
+
 const DRAINING: &str = "ready: false, serving: true, terminating: true";
 
 #[test]

@@ -6,17 +6,18 @@ mod draining;
 mod endpoints;
 mod leaving_clients;
 mod limits;
+mod random;
 mod refusing_endpoints;
 mod retries;
 mod timeouts;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use splitter::config::Settings;
-use splitter_tests::backend::{Backend, Conversation, refusing};
+use splitter_tests::backend::{Backend, Conversation, Refusing, refusing};
 use splitter_tests::client::Answer;
 use splitter_tests::instance::Splitter;
 use splitter_tests::manifests::Manifests;

@@ -58,11 +58,10 @@ fn all_refusing_is_502() {
 /// Better an endpoint that refused a moment ago than none.
 #[test]
 fn a_service_that_comes_back_is_used_at_once() {
-    let addr = refusing();
-    let splitter = Splitter::start(&service(&[addr]));
+    let down = Refusing::new();
+    let splitter = Splitter::start(&service(&[down.addr()]));
     splitter.get("a.test", "/").assert_own(502);
-    let listener = TcpListener::bind(addr).expect("the port is free again");
-    let backend = Backend::listening(listener, |conversation| {
+    let backend = Backend::listening(down.listen(16), |conversation| {
         while conversation.request().is_some() {
             conversation.send(OK);
         }

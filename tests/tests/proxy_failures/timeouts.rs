@@ -63,13 +63,9 @@ fn an_answer_that_moves_may_take_its_time() {
 /// The kernel answers no further connection once a listener's queue is full.
 #[test]
 fn a_backend_that_does_not_accept_is_504() {
-    let listener =
-        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
-    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
-    listener.bind(&any.into()).expect("a port");
-    listener.listen(0).expect("a queue of one");
+    // Held, but not accepted from.
+    let listener = Refusing::new().listen(0);
     let addr = listener.local_addr().expect("an address");
-    let addr = addr.as_socket().expect("an IP address");
     let mut queue = Vec::new();
     while let Ok(stream) = std::net::TcpStream::connect_timeout(&addr, Duration::from_millis(100)) {
         queue.push(stream);

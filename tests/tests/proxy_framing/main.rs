@@ -7,6 +7,7 @@ mod hosts;
 mod http10;
 mod lengths;
 mod pipelining;
+mod random;
 mod request_lines;
 mod smuggling;
 
