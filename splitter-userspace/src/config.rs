@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::dataplane::{Policy, Ranges, XdpKind};
+
 /// How connections reach the pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steering {
@@ -15,6 +17,68 @@ pub enum Steering {
     Xdp,
     /// The best that works.
     Auto,
+}
+
+impl Steering {
+    /// The name in options, logs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Steering::None => "none",
+            Steering::SkLookup => "sk-lookup",
+            Steering::Xdp => "xdp",
+            Steering::Auto => "auto",
+        }
+    }
+}
+
+/// Worker threads of each pool, where steering makes two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolSizes {
+    /// For callers from outside, and all that are not trusted more.
+    pub north_south: usize,
+    /// For pods, other nodes and this node.
+    pub east_west: usize,
+}
+
+/// What the kernel programs are told, and where they live. Without effect when `--steering` is
+/// `none`, but for the ranges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataplaneSettings {
+    /// NICs that lead outside (`--interface`); empty: those of the default routes.
+    pub interfaces: Vec<String>,
+    /// In the driver (default), or in the kernel's stack where that is asked for (`--xdp-mode`).
+    pub xdp: XdpKind,
+    /// What is known of the addresses around; the node's own are added from its interfaces.
+    pub ranges: Ranges,
+    /// How classes are treated.
+    pub policy: Policy,
+    /// Threads of the two pools, default: `--workers` each.
+    pub pools: PoolSizes,
+    /// Where maps are pinned, default [`DataplaneSettings::PIN_DIR`].
+    pub pin_dir: PathBuf,
+    /// Leave the programs attached when the process ends, default false.
+    pub keep_attached: bool,
+}
+
+impl DataplaneSettings {
+    /// The default of `--pin-dir`.
+    pub const PIN_DIR: &str = "/sys/fs/bpf/splitter";
+
+    /// The defaults, with pools of `workers` threads.
+    pub fn new(workers: usize) -> Self {
+        DataplaneSettings {
+            interfaces: Vec::new(),
+            xdp: XdpKind::Native,
+            ranges: Ranges::default(),
+            policy: Policy::default(),
+            pools: PoolSizes {
+                north_south: workers,
+                east_west: workers,
+            },
+            pin_dir: PathBuf::from(Self::PIN_DIR),
+            keep_attached: false,
+        }
+    }
 }
 
 /// Log line format.
@@ -144,9 +208,12 @@ pub struct Settings {
     pub admin: SocketAddr,
     /// How connections reach the pools.
     pub steering: Steering,
+    /// What the kernel programs are told, where steering uses them.
+    pub dataplane: DataplaneSettings,
     /// Which Ingresses are ours.
     pub class: ClassSettings,
-    /// Worker threads of a pool, default: the CPUs this process may use.
+    /// Worker threads of the one pool that there is without steering, default: the CPUs this
+    /// process may use.
     pub workers: usize,
     /// Log line format.
     pub log_format: LogFormat,
@@ -173,4 +240,18 @@ pub enum SettingsError {
     /// One address for two things.
     #[error("--admin {0} is also an --http address; give them different ports")]
     AdminIsHttp(SocketAddr),
+    /// Two values for one thing.
+    #[error("--{flag} {name} is given twice, as {first} and as {second}; give each {what} once")]
+    Twice {
+        /// The flag, without dashes.
+        flag: &'static str,
+        /// What was named.
+        name: &'static str,
+        /// What it was given.
+        first: String,
+        /// What it was given then.
+        second: String,
+        /// What the name is one of.
+        what: &'static str,
+    },
 }

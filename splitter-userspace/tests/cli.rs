@@ -15,6 +15,77 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "magic",
         "none, sk-lookup, xdp, auto",
     ),
+    ("--interface", "SPLITTER_INTERFACE", "a/b", "such as eth0"),
+    ("--xdp-mode", "SPLITTER_XDP_MODE", "fast", "native, generic"),
+    (
+        "--pod-cidr",
+        "SPLITTER_POD_CIDR",
+        "10.244.3.1/16",
+        "did you mean 10.244.0.0/16?",
+    ),
+    (
+        "--cluster-cidr",
+        "SPLITTER_CLUSTER_CIDR",
+        "pods",
+        "10.244.0.0/16",
+    ),
+    ("--node-ip", "SPLITTER_NODE_IP", "node1", "192.0.2.1"),
+    ("--peer-node-ip", "SPLITTER_PEER_NODE_IP", "", "192.0.2.1"),
+    (
+        "--native-routing",
+        "SPLITTER_NATIVE_ROUTING",
+        "perhaps",
+        "true, false",
+    ),
+    (
+        "--pools",
+        "SPLITTER_POOLS",
+        "all=2",
+        "a pool: north-south, east-west",
+    ),
+    (
+        "--class-pool",
+        "SPLITTER_CLASS_POOL",
+        "pods=east-west",
+        "a class: unknown, north-south, east-west, node, local",
+    ),
+    ("--spoof", "SPLITTER_SPOOF", "on", "drop, count, off"),
+    (
+        "--spoof-rule",
+        "SPLITTER_SPOOF_RULE",
+        "pods=drop",
+        "a rule: own-address, own-pods, loopback, martian, cluster",
+    ),
+    (
+        "--source-syn-limit",
+        "SPLITTER_SOURCE_SYN_LIMIT",
+        "0",
+        "1000:5000",
+    ),
+    (
+        "--source-packet-limit",
+        "SPLITTER_SOURCE_PACKET_LIMIT",
+        "5:",
+        "1000:5000",
+    ),
+    (
+        "--class-syn-limit",
+        "SPLITTER_CLASS_SYN_LIMIT",
+        "north-south",
+        "1000:5000",
+    ),
+    (
+        "--class-packet-limit",
+        "SPLITTER_CLASS_PACKET_LIMIT",
+        "north=5",
+        "a class: unknown",
+    ),
+    (
+        "--keep-attached",
+        "SPLITTER_KEEP_ATTACHED",
+        "perhaps",
+        "true, false",
+    ),
     (
         "--ingress-class",
         "SPLITTER_INGRESS_CLASS",
@@ -95,6 +166,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
 /// Flags that take any text.
 const FREE: &[(&str, &str)] = &[
     ("--manifests", "SPLITTER_MANIFESTS"),
+    ("--pin-dir", "SPLITTER_PIN_DIR"),
     ("--pod-name", "SPLITTER_POD_NAME"),
     ("--pod-namespace", "SPLITTER_POD_NAMESPACE"),
 ];

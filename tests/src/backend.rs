@@ -56,6 +56,7 @@ type Script = dyn Fn(&mut Conversation<'_>) + Send + Sync;
 pub struct Conversation<'a> {
     reader: BufReader<TcpStream>,
     seen: &'a Mutex<Vec<Seen>>,
+    at_end: Option<Box<dyn FnOnce()>>,
 }
 
 impl Conversation<'_> {
@@ -98,6 +99,20 @@ impl Conversation<'_> {
     pub fn end_with_reset(&mut self) {
         let socket = socket2::SockRef::from(self.reader.get_ref());
         socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+    }
+
+    /// Calls `f` once the connection is closed.
+    pub fn at_end(&mut self, f: impl FnOnce() + 'static) {
+        self.at_end = Some(Box::new(f));
+    }
+
+    /// Lets time pass: the pace of a slow backend, not a wait for anything.
+    pub fn pause(&mut self, time: std::time::Duration) {
+        let stream = self.reader.get_ref();
+        stream.set_read_timeout(Some(time)).unwrap();
+        // Nothing comes, so this ends with the time.
+        let _ = self.reader.fill_buf();
+        self.reader.get_ref().set_read_timeout(None).unwrap();
     }
 
     /// Waits until the peer has closed the connection, whatever it sends till then.
@@ -153,6 +168,35 @@ impl Backend {
         })
     }
 
+    /// Answers every request with what it saw of it, as JSON: `method`, `path`, `proto`, `host`,
+    /// `headers`, and who it is: `service` and `pod`.
+    pub fn echoing(service: &str, pod: &str) -> Self {
+        let (service, pod) = (service.to_owned(), pod.to_owned());
+        Self::scripted(move |conversation| {
+            while let Some(request) = conversation.request() {
+                let mut headers = std::collections::BTreeMap::<&str, Vec<&str>>::new();
+                for (name, value) in &request.fields {
+                    headers.entry(name).or_default().push(value);
+                }
+                let body = serde_json::json!({
+                    "method": request.method(),
+                    "path": request.target(),
+                    "proto": request.version(),
+                    "host": request.field("host"),
+                    "headers": headers,
+                    "service": service,
+                    "pod": pod,
+                })
+                .to_string();
+                let length = body.len();
+                conversation.send(format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
+                     Content-Length: {length}\r\n\r\n{body}"
+                ));
+            }
+        })
+    }
+
     /// Answers every request with exactly these bytes, on kept connections.
     pub fn answering(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
@@ -166,6 +210,14 @@ impl Backend {
     /// Runs `script` for each connection, each on a thread of its own.
     pub fn scripted(script: impl Fn(&mut Conversation<'_>) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::on(listener, Arc::new(script))
+    }
+
+    /// The same on a port of the test's choice.
+    pub fn listening(
+        listener: TcpListener,
+        script: impl Fn(&mut Conversation<'_>) + Send + Sync + 'static,
+    ) -> Self {
         Self::on(listener, Arc::new(script))
     }
 
@@ -186,10 +238,17 @@ impl Backend {
                     stream.set_nodelay(true).unwrap();
                     let (seen, script) = (seen.clone(), script.clone());
                     std::thread::spawn(move || {
-                        script(&mut Conversation {
+                        let mut conversation = Conversation {
                             reader: BufReader::new(stream),
                             seen: &seen,
-                        });
+                            at_end: None,
+                        };
+                        script(&mut conversation);
+                        let Conversation { reader, at_end, .. } = conversation;
+                        drop(reader);
+                        if let Some(at_end) = at_end {
+                            at_end();
+                        }
                     });
                 }
             })

@@ -62,6 +62,7 @@ async fn admin() -> Admin {
         live,
         problems,
         weights: slots.clone(),
+        steering: serde_json::json!({"mode": "none"}),
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     Admin {
@@ -280,6 +281,7 @@ async fn the_dump_has_the_snapshot_and_weights_wanted_and_live() {
     );
     let dump = first.json();
     assert_eq!(dump["generation"], 1);
+    assert_eq!(dump["steering"]["mode"], "none");
     assert_eq!(dump["snapshot"]["locations"].as_array().unwrap().len(), 4);
     insta::assert_json_snapshot!(dump["weights"]);
 }

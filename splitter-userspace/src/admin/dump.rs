@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::model::{Location, LocationId, Problem, Snapshot};
+use super::AdminState;
+use crate::model::{Location, LocationId, LocationKey, Problem, Snapshot};
 use crate::routing::{Live, WeightSource};
 
 /// The routing state in use, with the weights as they are now. In a stable order, so that two
@@ -10,6 +11,7 @@ use crate::routing::{Live, WeightSource};
 #[derive(Serialize)]
 struct Dump<'a> {
     generation: u64,
+    steering: &'a serde_json::Value,
     snapshot: &'a Snapshot,
     weights: Vec<SplitWeights<'a>>,
 }
@@ -17,6 +19,8 @@ struct Dump<'a> {
 #[derive(Serialize)]
 struct SplitWeights<'a> {
     location: String,
+    #[serde(flatten)]
+    key: &'a LocationKey,
     slot: Option<u32>,
     variants: Vec<VariantWeight<'a>>,
 }
@@ -27,13 +31,17 @@ struct VariantWeight<'a> {
     name: &'a str,
     wanted: u32,
     live: u32,
+    /// Requests that were given to it since the slot is this Location's.
+    chosen: u64,
 }
 
 /// `/config_dump` as JSON.
-pub(super) fn config(live: &Live, weights: &dyn WeightSource) -> serde_json::Result<Vec<u8>> {
+pub(super) fn config(live: &Live, state: &AdminState) -> serde_json::Result<Vec<u8>> {
+    let weights = state.weights.as_ref();
     let split = locations(live).filter(|(_, location)| is_split(location));
     to_json(&Dump {
         generation: live.generation,
+        steering: &state.steering,
         snapshot: &live.snapshot,
         weights: split
             .map(|(id, location)| split_weights(live, weights, id, location))
@@ -77,13 +85,22 @@ fn split_weights<'a>(
     id: LocationId,
     location: &'a Location,
 ) -> SplitWeights<'a> {
+    let slot = live.slot(id);
+    let chosen = slot.map(|slot| weights.counted(slot)).unwrap_or_default();
     let wanted = location.split.variants.iter().map(|v| v.weight);
+    let variants = live_weights(live, weights, id, location).zip(wanted);
     SplitWeights {
         location: location.key.to_string(),
-        slot: live.slot(id).map(|slot| slot.0),
-        variants: live_weights(live, weights, id, location)
-            .zip(wanted)
-            .map(|((name, live), wanted)| VariantWeight { name, wanted, live })
+        key: &location.key,
+        slot: slot.map(|slot| slot.0),
+        variants: variants
+            .zip(chosen)
+            .map(|(((name, live), wanted), chosen)| VariantWeight {
+                name,
+                wanted,
+                live,
+                chosen,
+            })
             .collect(),
     }
 }

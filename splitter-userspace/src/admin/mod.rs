@@ -33,4 +33,6 @@ pub struct AdminState {
     pub problems: watch::Receiver<Arc<Vec<Problem>>>,
     /// The weights in use.
     pub weights: Arc<dyn WeightSource>,
+    /// How connections reach the pools, shown in `/config_dump` as it is.
+    pub steering: serde_json::Value,
 }

@@ -96,7 +96,7 @@ impl Route {
             },
             Route::ConfigDump => {
                 let live = state.live.borrow().clone();
-                Page::json(dump::config(&live, state.weights.as_ref()))
+                Page::json(dump::config(&live, state))
             }
             Route::Problems => {
                 let problems = state.problems.borrow().clone();

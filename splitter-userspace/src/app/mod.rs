@@ -1,6 +1,10 @@
 //! Composition: the only place that knows every module.
 
+mod counters;
+mod overrides;
+mod pools;
 mod publish;
+mod steering;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,14 +15,21 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::{self, AdminState, Readiness};
-use crate::config::{Settings, Steering};
-use crate::dataplane::SlotTable;
+use crate::config::Settings;
 use crate::k8s::{ManifestWatcher, Manifests, Objects, translate};
 use crate::model::Problem;
-use crate::proxy::{Proxy, ProxyConfig};
 use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, Registry};
+use overrides::Overrides;
+use pools::{Common, Pools};
 use publish::Publisher;
+use steering::Steering;
+
+/// How often the weights are compared with those of the objects.
+const OVERRIDES_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the node's own addresses are looked at.
+const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the last lines of the access log may take to be written.
 const LOG_DEADLINE: Duration = Duration::from_secs(2);
@@ -57,7 +68,8 @@ pub struct Instance {
     publisher: Publisher,
     watcher: ManifestWatcher,
     manifests: Manifests,
-    proxy: Proxy,
+    steering: Steering,
+    pools: Pools,
     admin: SocketAddr,
     readiness: Readiness,
     log: AccessLog,
@@ -69,30 +81,8 @@ impl Instance {
     /// # Errors
     /// As [`run`].
     pub async fn start(settings: Settings) -> anyhow::Result<Self> {
-        let registry = Registry::new(&ControllerLabels {
-            namespace: settings.identity.pod_namespace.clone(),
-            class: settings
-                .class
-                .controllers
-                .first()
-                .cloned()
-                .unwrap_or_default(),
-            pod: settings.identity.pod_name.clone(),
-        });
+        let registry = registry(&settings);
         let log = AccessLog::start(&settings.access_log, settings.log_format, &registry)?;
-        if matches!(settings.steering, Steering::SkLookup | Steering::Xdp) {
-            anyhow::bail!(
-                "--steering {:?} is not available in this build",
-                settings.steering
-            );
-        }
-        let table = SlotTable::in_memory().context("cannot map memory for the weights")?;
-        let table = Arc::new(table);
-        let weights: Arc<dyn WeightSource> = table.clone();
-        let (mut publisher, live) = Publisher::new(table, registry.config());
-
-        let readiness = Readiness::new();
-        let (read, listening) = (readiness.guard("manifests"), readiness.guard("listeners"));
         let admin = TcpListener::bind(settings.admin).await.with_context(|| {
             format!(
                 "cannot listen on --admin {}; free it or choose another",
@@ -100,6 +90,15 @@ impl Instance {
             )
         })?;
         let admin_addr = admin.local_addr()?;
+        let mut steering = Steering::start(&settings, &registry)?;
+        let splits = steering.splits().clone();
+        let weights: Arc<dyn WeightSource> = Arc::new(splits.clone());
+        let (mut publisher, live) =
+            Publisher::new(splits, registry.config(), Overrides::new(&registry));
+
+        let readiness = Readiness::new();
+        steering.note(&readiness);
+        let (read, listening) = (readiness.guard("manifests"), readiness.guard("listeners"));
         tokio::spawn(admin::serve(
             admin,
             AdminState {
@@ -108,8 +107,10 @@ impl Instance {
                 live: live.clone(),
                 problems: publisher.problems(),
                 weights: weights.clone(),
+                steering: steering.describe(&settings),
             },
         ));
+        steering.announce(admin_addr);
 
         // Watched before it is read, so that no change falls between the two.
         let watcher = ManifestWatcher::start(&settings.manifests)
@@ -118,23 +119,23 @@ impl Instance {
         let manifests = reload(manifests, &settings, &mut publisher).await?;
         drop(read);
 
-        let config = ProxyConfig {
-            name: "all",
-            listen: settings.http.clone(),
-            workers: settings.workers,
-            timeouts: settings.timeouts,
-            limits: settings.limits,
-            trust_forwarded: settings.use_forwarded_headers,
+        let common = Common {
+            settings: &settings,
+            live: &live,
+            weights: &weights,
+            registry: &registry,
+            log: &log,
         };
-        let proxy = Proxy::start(&config, &live, &weights, &registry, &log)?;
+        let pools = Pools::start(&common, &mut steering)?;
         drop(listening);
-        tracing::info!(addresses = ?proxy.addrs(), admin = %admin_addr, "serving");
+        tracing::info!(addresses = ?pools.addrs(), admin = %admin_addr, "serving");
         Ok(Instance {
             settings,
             publisher,
             watcher,
             manifests,
-            proxy,
+            steering,
+            pools,
             admin: admin_addr,
             readiness,
             log,
@@ -143,7 +144,7 @@ impl Instance {
 
     /// Where requests are taken, with the ports that were chosen.
     pub fn http(&self) -> &[SocketAddr] {
-        self.proxy.addrs()
+        self.pools.addrs()
     }
 
     /// Where health, metrics and dumps are.
@@ -158,6 +159,8 @@ impl Instance {
     pub async fn serve(mut self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let mut reopen = signal(SignalKind::user_defined1())?;
         let mut stop = std::pin::pin!(stop);
+        let mut look = every(OVERRIDES_EVERY);
+        let mut refresh = every(ADDRESSES_EVERY);
         loop {
             tokio::select! {
                 () = self.watcher.changed() => {
@@ -165,15 +168,33 @@ impl Instance {
                     self.manifests = reload(self.manifests, &self.settings, publisher).await?;
                 }
                 _ = reopen.recv() => self.log.reopen(),
+                _ = look.tick() => self.publisher.look_at_overrides(),
+                _ = refresh.tick() => self.steering.refresh(),
                 () = &mut stop => break,
             }
         }
         self.readiness.drain();
-        let (proxy, deadline) = (self.proxy, self.settings.drain_timeout);
-        tokio::task::spawn_blocking(move || proxy.drain(deadline)).await?;
+        // First, so that nobody is led to a listener that is about to close.
+        self.steering.withdraw(self.pools.addrs());
+        self.pools.drain(self.settings.drain_timeout).await?;
         self.log.close(LOG_DEADLINE);
         Ok(())
     }
+}
+
+fn registry(settings: &Settings) -> Registry {
+    let controller = settings.class.controllers.first();
+    Registry::new(&ControllerLabels {
+        namespace: settings.identity.pod_namespace.clone(),
+        class: controller.cloned().unwrap_or_default(),
+        pod: settings.identity.pod_name.clone(),
+    })
+}
+
+fn every(period: Duration) -> tokio::time::Interval {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    interval
 }
 
 /// Reads the manifests off the control thread and publishes what they say.

@@ -4,36 +4,41 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::dataplane::{LiveTracker, SlotAllocator, SlotPlan, SlotTable, apply, diff, plan};
+use crate::dataplane::{LiveTracker, SlotAllocator, SlotPlan, Splits, diff, overrides, plan};
 use crate::model::{Problem, Snapshot};
 use crate::routing::Live;
 use crate::telemetry::ConfigMetrics;
 
+use super::overrides::Overrides;
+
 /// Publishes one state after the other.
 pub struct Publisher {
-    table: Arc<SlotTable>,
+    splits: Splits,
     slots: SlotAllocator,
     applied: SlotPlan,
     tracker: LiveTracker,
     live: watch::Sender<Arc<Live>>,
     problems: watch::Sender<Arc<Vec<Problem>>>,
+    overrides: Overrides,
     metrics: ConfigMetrics,
 }
 
 impl Publisher {
     /// Publishes an empty state, so that there is one.
     pub fn new(
-        table: Arc<SlotTable>,
+        splits: Splits,
         metrics: ConfigMetrics,
+        overrides: Overrides,
     ) -> (Self, watch::Receiver<Arc<Live>>) {
         let (live, receiver) = watch::channel(Arc::new(Live::empty()));
         let publisher = Publisher {
-            table,
+            splits,
             slots: SlotAllocator::default(),
             applied: SlotPlan::default(),
             tracker: LiveTracker::default(),
             live,
             problems: watch::Sender::new(Arc::default()),
+            overrides,
             metrics,
         };
         (publisher, receiver)
@@ -57,8 +62,10 @@ impl Publisher {
         let clears = self.slots.reclaim(self.tracker.oldest());
         let mut next = plan(&snapshot, generation, &mut self.slots);
         problems.append(&mut next.problems);
-        let written = apply(&self.table, &clears, generation)
-            .and_then(|()| apply(&self.table, &diff(&self.applied, &next), generation));
+        let written = self
+            .splits
+            .apply(&clears, generation)
+            .and_then(|()| self.splits.apply(&diff(&self.applied, &next), generation));
         if let Err(error) = written {
             // The weights stay as they were; everything else of the new state is served.
             tracing::error!(%error, generation, "weights could not be written");
@@ -80,6 +87,12 @@ impl Publisher {
         );
         self.live.send_replace(live);
         self.tell(problems);
+    }
+
+    /// Looks which weights somebody changed past the objects.
+    pub fn look_at_overrides(&mut self) {
+        let found = overrides(&self.splits.table, &self.applied);
+        self.overrides.report(&found, &self.live.borrow());
     }
 
     /// Logs what is newly wrong and publishes the list.

@@ -2,11 +2,18 @@
 
 pub mod check;
 pub mod class_args;
+pub mod detach;
 pub mod explain;
+pub mod instance;
 mod limit_args;
 pub mod logging;
+pub mod maps;
+mod named;
 mod run_args;
+pub mod status;
+mod steer_args;
 mod values;
+pub mod weight;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -17,7 +24,9 @@ use clap::{Parser, Subcommand};
 use crate::config::{Settings, SettingsError};
 
 pub use limit_args::{LimitArgs, TimeoutArgs};
+pub use named::Named;
 pub use run_args::{LogFormatArg, RunArgs, SteeringArg};
+pub use steer_args::{PinArgs, SteerArgs, XdpModeArg};
 
 /// Exit code when the command line, or an environment variable in its place, is wrong.
 pub const EXIT_USAGE: u8 = 2;
@@ -45,6 +54,14 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Say who would answer a request, and why
     Explain(Box<explain::ExplainArgs>),
+    /// Say what an instance does: steering, pools, splits
+    Status(status::StatusArgs),
+    /// Print what the kernel's maps hold, with names, as JSON
+    Maps(maps::MapsArgs),
+    /// Change weights at once, past the objects
+    Weight(weight::WeightArgs),
+    /// Remove what stayed attached and pinned
+    Detach(detach::DetachArgs),
     /// Print the version
     Version,
 }
@@ -70,6 +87,10 @@ pub fn main(
             Err(error) => finish(Err(error)),
         },
         Command::Explain(args) => finish(args.run()),
+        Command::Status(args) => finish(args.run()),
+        Command::Maps(args) => finish(args.run()),
+        Command::Weight(args) => finish(args.run()),
+        Command::Detach(args) => finish(args.run()),
         Command::Version => {
             let mut out = std::io::stdout().lock();
             finish(writeln!(out, "splitter {}", env!("CARGO_PKG_VERSION")).map_err(Into::into))

@@ -7,11 +7,10 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use super::class_args::ClassArgs;
 use super::limit_args::{LimitArgs, TimeoutArgs};
+use super::named::MAX_WORKERS;
+use super::steer_args::SteerArgs;
 use super::values;
 use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Steering};
-
-/// The most worker threads of one pool: more is taken for a mistake.
-const MAX_WORKERS: usize = 1_024;
 
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
 /// commas.
@@ -50,6 +49,10 @@ pub struct RunArgs {
         default_value_t = SteeringArg::Auto
     )]
     pub steering: SteeringArg,
+
+    /// What the kernel programs are told.
+    #[command(flatten)]
+    pub dataplane: SteerArgs,
 
     /// Which Ingresses are ours.
     #[command(flatten)]
@@ -162,13 +165,15 @@ impl TryFrom<RunArgs> for Settings {
                 return Err(SettingsError::AdminIsHttp(*addr));
             }
         }
+        let workers = args.workers.unwrap_or_else(usable_cpus);
         Ok(Settings {
             manifests: args.manifests,
             http: args.http,
             admin: args.admin,
             steering: args.steering.into(),
+            dataplane: args.dataplane.settings(workers)?,
             class: args.class.into(),
-            workers: args.workers.unwrap_or_else(usable_cpus),
+            workers,
             log_format: args.log_format.into(),
             access_log: args.access_log,
             use_forwarded_headers: args.use_forwarded_headers,
@@ -215,7 +220,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::config::{ClassSettings, Limits, Timeouts};
+    use crate::config::{ClassSettings, DataplaneSettings, Limits, Timeouts};
 
     #[derive(Parser)]
     struct Line {
@@ -235,6 +240,7 @@ mod tests {
         assert_eq!(all.http, ["0.0.0.0:80".parse().unwrap()]);
         assert_eq!(all.admin, "0.0.0.0:10254".parse().unwrap());
         assert_eq!(all.steering, Steering::Auto);
+        assert_eq!(all.dataplane, DataplaneSettings::new(usable_cpus()));
         assert_eq!(all.class, ClassSettings::default());
         assert_eq!(all.workers, usable_cpus());
         assert_eq!(all.log_format, LogFormat::Text);
@@ -253,6 +259,7 @@ mod tests {
             "--http=[::1]:3",
             "--admin=127.0.0.1:4",
             "--steering=sk-lookup",
+            "--interface=eth0",
             "--ingress-class=own",
             "--controller-class=own.example/a",
             "--watch-ingress-without-class",
@@ -284,6 +291,10 @@ mod tests {
                 .to_vec(),
             admin: "127.0.0.1:4".parse().unwrap(),
             steering: Steering::SkLookup,
+            dataplane: DataplaneSettings {
+                interfaces: vec!["eth0".to_owned()],
+                ..DataplaneSettings::new(3)
+            },
             class: ClassSettings {
                 ingress_class: "own".to_owned(),
                 controllers: vec!["own.example/a".to_owned()],

@@ -71,6 +71,11 @@ impl Counters {
         maps.take("counters").map(Counters)
     }
 
+    /// The counters of a map that was opened elsewhere.
+    pub(super) fn over(map: PerCpuArray<MapData, Value>) -> Self {
+        Counters(map)
+    }
+
     /// Reads them all.
     ///
     /// # Errors

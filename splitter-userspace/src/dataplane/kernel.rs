@@ -1,8 +1,10 @@
 //! Loading the kernel programs and their maps.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use aya::programs::{Program, ProgramError};
 use aya::{Ebpf, EbpfError, EbpfLoader};
@@ -22,6 +24,7 @@ use super::pools::Pools;
 use super::prefixes::{LeftOut, Prefixes, Ranges};
 use super::slots::SlotTable;
 use super::spec::MAPS;
+use super::splits::Splits;
 use super::stats::SplitStats;
 use super::tables::ClassTables;
 
@@ -65,20 +68,20 @@ pub struct ProgramReport {
 /// The loaded programs and their maps. Detached on drop, unless they are kept.
 pub struct Kernel {
     /// The weights.
-    pub slots: SlotTable,
+    pub slots: Arc<SlotTable>,
     /// The decisions.
-    pub stats: SplitStats,
+    pub stats: Arc<SplitStats>,
     /// The sockets.
     pub pools: Pools,
     /// What the programs counted.
-    pub counters: Counters,
+    pub counters: Arc<Counters>,
     tables: ClassTables,
     report: Report,
     external: Vec<Interface>,
     ebpf: Ebpf,
     _attached: Vec<Attached>,
     // Last, so that the directory is held until everything else is gone.
-    _dir: PinDir,
+    dir: PinDir,
 }
 
 impl Kernel {
@@ -135,24 +138,46 @@ impl Kernel {
             }
         };
         let slots = SlotTable::of_map(slots.fd().as_fd()).map_err(mapped("splits"))?;
-        slots.clear();
+        let stats = SplitStats::of_map(stats.fd().as_fd()).map_err(mapped("split_stats"))?;
+        let (slots, stats) = (Arc::new(slots), Arc::new(stats));
+        let splits = Splits {
+            table: slots.clone(),
+            stats: stats.clone(),
+        };
+        splits.clear();
         Ok(Kernel {
             slots,
-            stats: SplitStats::of_map(stats.fd().as_fd()).map_err(mapped("split_stats"))?,
+            stats,
             pools,
-            counters,
+            counters: Arc::new(counters),
             tables,
             report,
             external,
             ebpf,
             _attached: attached,
-            _dir: dir,
+            dir,
         })
+    }
+
+    /// The weights and the decisions, which outlive this.
+    pub fn splits(&self) -> Splits {
+        Splits {
+            table: self.slots.clone(),
+            stats: self.stats.clone(),
+        }
     }
 
     /// What loading did.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// Leaves word of the instance's admin address in the pin directory, for as long as this lives.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn announce(&self, admin: SocketAddr) -> Result<(), DataplaneError> {
+        self.dir.announce(admin)
     }
 
     /// The NICs.

@@ -2,6 +2,8 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use aya::maps::{Array, Map, MapData};
@@ -14,6 +16,9 @@ use super::spec::MAPS;
 /// Directories of one schema that are looked at: the plain one, then those that took its place
 /// because something else lay there.
 const TRIES: u32 = 16;
+
+/// The symbolic link whose target is the instance's admin address.
+const ADMIN: &str = "admin";
 
 /// A pin directory that this process holds. Given up on drop; what is pinned in it stays.
 #[derive(Debug)]
@@ -51,10 +56,36 @@ impl PinDir {
         )))
     }
 
+    /// Leaves word of where the instance answers for `splitter status` and the like. A BPF file
+    /// system holds no text but the target of a symbolic link, so that is what it is.
+    ///
+    /// # Errors
+    /// When the link cannot be made.
+    pub fn announce(&self, admin: SocketAddr) -> Result<(), DataplaneError> {
+        // Made aside and moved, so that there is never none.
+        let (new, link) = (self.path.join("admin_new"), self.path.join(ADMIN));
+        let _ = fs::remove_file(&new);
+        let made = symlink(admin.to_string(), &new).and_then(|()| fs::rename(&new, &link));
+        made.map_err(pin_error("cannot make the link", &link))
+    }
+
     /// Where things are pinned.
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+impl Drop for PinDir {
+    fn drop(&mut self) {
+        // Nobody answers there any more.
+        let _ = fs::remove_file(self.path.join(ADMIN));
+    }
+}
+
+/// Where the instance that holds the pin directory `path` says that it answers.
+pub fn admin(path: &Path) -> Option<SocketAddr> {
+    let target = fs::read_link(path.join(ADMIN)).ok()?;
+    target.to_str()?.parse().ok()
 }
 
 /// The directories below `base` that hold a data plane, in use or not.
@@ -84,7 +115,8 @@ pub fn detach(base: &Path) -> Result<Vec<PathBuf>, DataplaneError> {
             let entry = entry.map_err(pin_error("cannot read", &dir))?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with(LINK_PREFIX) || MAPS.iter().any(|spec| spec.name == name) {
+            let ours = name.starts_with(LINK_PREFIX) || name == ADMIN;
+            if ours || MAPS.iter().any(|spec| spec.name == name) {
                 let path = entry.path();
                 fs::remove_file(&path).map_err(pin_error("cannot remove", &path))?;
                 gone.push(path);

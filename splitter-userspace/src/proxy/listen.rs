@@ -1,7 +1,7 @@
 //! Listening sockets: one of each address for each worker, spread by the kernel.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -9,28 +9,90 @@ use rustix::net::SocketFlags;
 use socket2::{Domain, Socket, Type};
 use tokio::io::unix::AsyncFd;
 
+use super::start::StartError;
+
 /// How many connections may wait to be accepted, on one socket; `net.core.somaxconn` caps it.
 const BACKLOG: i32 = 4096;
 
 /// How long the kernel keeps a connection that has sent nothing from us.
 const DEFER: Duration = Duration::from_secs(5);
 
-/// Opens `count` sockets that share `addr`. Port 0 is chosen once for all of them.
-///
-/// # Errors
-/// When the address is taken by somebody who does not share it, or not ours to use.
-pub fn open(addr: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
-    let mut listeners = Vec::with_capacity(count);
-    let mut addr = addr;
-    for _ in 0..count {
-        let listener = open_one(addr)?;
-        addr = listener.local_addr()?;
-        listeners.push(listener);
+/// Listening sockets that share an address, one for each worker of a pool; the kernel spreads
+/// connections over them.
+#[derive(Debug)]
+pub struct Sockets {
+    /// What clients connect to.
+    addr: SocketAddr,
+    listeners: Vec<TcpListener>,
+}
+
+impl Sockets {
+    /// Opens `workers` sockets on `addr`, at least one. Port 0 is chosen once for all of them.
+    ///
+    /// # Errors
+    /// When the address is taken, even by somebody who would share it, or not ours to use.
+    pub fn open(addr: SocketAddr, workers: usize) -> Result<Self, StartError> {
+        let failed = |error| StartError::Listen { addr, error };
+        // Another instance of ours would share the address, and half of the connections be lost
+        // to it.
+        drop(bound(addr, false).map_err(failed)?);
+        let mut listeners = Vec::with_capacity(workers);
+        let mut shared = addr;
+        for _ in 0..workers.max(1) {
+            let listener = open_one(shared).map_err(failed)?;
+            shared = listener.local_addr().map_err(failed)?;
+            listeners.push(listener);
+        }
+        Ok(Sockets {
+            addr: shared,
+            listeners,
+        })
     }
-    Ok(listeners)
+
+    /// Opens sockets for connections to `addr` that somebody else steers to them. They listen on a
+    /// loopback address of the same family, which nobody outside of this node reaches.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn behind(addr: SocketAddr, workers: usize) -> Result<Self, StartError> {
+        let loopback: IpAddr = match addr {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        let sockets = Self::open(SocketAddr::new(loopback, 0), workers)?;
+        Ok(Sockets { addr, ..sockets })
+    }
+
+    /// What clients connect to, with the port that was chosen.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// One of the sockets, open until the pool that takes them stops.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    pub fn one(&self) -> io::Result<OwnedFd> {
+        match self.listeners.first() {
+            Some(listener) => listener.try_clone().map(OwnedFd::from),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// The sockets, one for each worker.
+    pub(super) fn into_listeners(self) -> (SocketAddr, Vec<TcpListener>) {
+        (self.addr, self.listeners)
+    }
 }
 
 fn open_one(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = bound(addr, true)?;
+    socket.listen(BACKLOG)?;
+    defer_accept(&socket);
+    Ok(socket.into())
+}
+
+fn bound(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(addr),
         Type::STREAM.nonblocking().cloexec(),
@@ -41,13 +103,11 @@ fn open_one(addr: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
+    socket.set_reuse_port(shared)?;
     // Accepted sockets inherit this, which saves a call for each.
     socket.set_tcp_nodelay(true)?;
     socket.bind(&addr.into())?;
-    socket.listen(BACKLOG)?;
-    defer_accept(&socket);
-    Ok(socket.into())
+    Ok(socket)
 }
 
 /// Saves the wake-up for connections without a request. Not every kernel or sandbox has it, and
@@ -125,4 +185,34 @@ fn accept_now(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
         .and_then(|peer| SocketAddr::try_from(peer).ok())
         .ok_or_else(|| io::Error::other("a peer without an IP address"))?;
     Ok((TcpStream::from(fd), peer))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn one_port_is_chosen_for_all_and_nobody_else_gets_it() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let sockets = Sockets::open(any, 3).unwrap();
+        let addr = sockets.addr();
+        for listener in &sockets.listeners {
+            assert_eq!(listener.local_addr().unwrap(), addr);
+        }
+        let StartError::Listen { error, .. } = Sockets::open(addr, 1).unwrap_err() else {
+            panic!("the address is what is wrong");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        drop(sockets);
+        Sockets::open(addr, 2).unwrap();
+    }
+
+    #[test]
+    fn both_families_of_any_address_go_together() {
+        let v4 = Sockets::open(SocketAddr::from(([0, 0, 0, 0], 0)), 1).unwrap();
+        let port = v4.addr().port();
+        Sockets::open(SocketAddr::from(([0u16; 8], port)), 1).unwrap();
+    }
 }

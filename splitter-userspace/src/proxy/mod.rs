@@ -26,4 +26,5 @@ mod upstream;
 mod worker;
 
 pub use fault::Fault;
+pub use listen::Sockets;
 pub use start::{Proxy, ProxyConfig, StartError};

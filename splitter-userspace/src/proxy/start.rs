@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::clock::TICK;
 use super::fault::Fault;
-use super::listen::{self, Acceptor};
+use super::listen::{Acceptor, Sockets};
 use super::worker::{Worker, WorkerParts};
 use crate::config::{Limits, Timeouts};
 use crate::routing::{Live, WeightSource};
@@ -25,9 +25,7 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 pub struct ProxyConfig {
     /// The pool's name, for metrics and logs.
     pub name: &'static str,
-    /// Where it listens.
-    pub listen: Vec<SocketAddr>,
-    /// How many threads, at least one.
+    /// How many threads; each set of sockets has at least as many.
     pub workers: usize,
     /// How long things may take.
     pub timeouts: Timeouts,
@@ -72,28 +70,26 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Opens the listeners and starts the workers.
+    /// Starts the workers.
     ///
     /// # Errors
-    /// When an address or a thread cannot be had; nothing is left running then.
+    /// When a thread cannot be had; nothing is left running then.
     pub fn start(
         config: &ProxyConfig,
+        sockets: Vec<Sockets>,
         live: &watch::Receiver<Arc<Live>>,
         weights: &Arc<dyn WeightSource>,
         registry: &Registry,
         log: &AccessLog,
     ) -> Result<Self, StartError> {
         let workers = config.workers.max(1);
-        let mut addrs = Vec::new();
-        let mut shares: Vec<Vec<TcpListener>> = (0..workers).map(|_| Vec::new()).collect();
-        for &addr in &config.listen {
-            let listeners =
-                listen::open(addr, workers).map_err(|error| StartError::Listen { addr, error })?;
-            if let Some(listener) = listeners.first() {
-                addrs.push(listener.local_addr().map_err(StartError::Worker)?);
-            }
+        let mut addrs = Vec::with_capacity(sockets.len());
+        let mut shares: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
+        for sockets in sockets {
+            let (addr, listeners) = sockets.into_listeners();
+            addrs.push(addr);
             for (share, listener) in shares.iter_mut().zip(listeners) {
-                share.push(listener);
+                share.push((addr, listener));
             }
         }
         let (stop, stopped) = watch::channel(Stop::No);
@@ -121,7 +117,7 @@ impl Proxy {
         })
     }
 
-    /// Where it listens, with the ports that were chosen.
+    /// What clients connect to, with the ports that were chosen.
     pub fn addrs(&self) -> &[SocketAddr] {
         &self.addrs
     }
@@ -139,7 +135,8 @@ impl Proxy {
 
 /// What a worker's thread is given.
 struct Thread {
-    listeners: Vec<TcpListener>,
+    /// With what clients connect to.
+    listeners: Vec<(SocketAddr, TcpListener)>,
     live: watch::Receiver<Arc<Live>>,
     weights: Arc<dyn WeightSource>,
     config: ProxyConfig,
@@ -181,8 +178,7 @@ impl Thread {
         tokio::task::spawn_local(follow(worker.clone(), self.live));
         tokio::task::spawn_local(tick(worker.clone()));
         let mut accepting = Vec::new();
-        for listener in self.listeners {
-            let local = listener.local_addr()?;
+        for (local, listener) in self.listeners {
             let acceptor = Acceptor::new(listener)?;
             let accept = accept(worker.clone(), acceptor, local, self.stop.clone());
             accepting.push(tokio::task::spawn_local(accept));

@@ -1,17 +1,31 @@
 use std::sync::Arc;
 
 use super::Router;
-use crate::model::{LocationId, Snapshot, Weights};
+use crate::model::{LocationId, MAX_VARIANTS, Snapshot, Weights};
 
 /// Number of a weight slot, the same in every map and for the Location's whole life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlotId(pub u32);
+
+impl SlotId {
+    /// Of a Location without a slot: it reads as no weights.
+    pub const NONE: SlotId = SlotId(u32::MAX);
+}
 
 /// Where the weights live: mapped BPF memory, or the process's own.
 pub trait WeightSource: Send + Sync {
     /// The weights of a slot now. Never torn, never fails: a slot that nobody wrote has no weight
     /// at all, which leaves everything to stable.
     fn weights(&self, slot: SlotId) -> Weights;
+
+    /// Counts a request that was given to a Variant of a slot's Split, so that the observed share
+    /// can be seen beside the weights. Sources that keep no count do nothing.
+    fn count(&self, _slot: SlotId, _variant: usize) {}
+
+    /// What was counted of a slot, by Variant.
+    fn counted(&self, _slot: SlotId) -> [u64; MAX_VARIANTS] {
+        [0; MAX_VARIANTS]
+    }
 }
 
 /// What the request path reads: one Snapshot with what was derived from it. Published whole.

@@ -5,7 +5,9 @@ pub mod mount;
 pub mod net;
 pub mod packet;
 pub mod run;
+pub mod site;
 
 pub use kernel::Loaded;
 pub use mount::BpfFs;
 pub use net::{Namespace, Nodes};
+pub use site::Site;

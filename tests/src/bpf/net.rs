@@ -2,11 +2,12 @@
 
 #![allow(
     unsafe_code,
-    reason = "setns(2) has no safe form; the block says why it is sound"
+    reason = "setns(2) has no safe form; each block says why it is sound"
 )]
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -75,6 +76,31 @@ impl Namespace {
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    /// Has a command run in the namespace, and end with the calling thread at the latest.
+    ///
+    /// # Panics
+    /// When the namespace is gone.
+    pub fn adopt(&self, command: &mut Command) {
+        let path = format!("/run/netns/{}", self.name);
+        let file = File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let enter = move || {
+            // SAFETY: both take no pointers, change only this process, and are plain system calls,
+            // which may be made between fork and exec.
+            let results = unsafe {
+                [
+                    libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET),
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL),
+                ]
+            };
+            match results {
+                [0, 0] => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: the closure allocates nothing and takes no lock.
+        unsafe { command.pre_exec(enter) };
     }
 
     /// Moves the calling thread into the namespace, for good.

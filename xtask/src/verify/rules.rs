@@ -15,10 +15,10 @@ pub(super) enum Allowed {
 /// The modules of the library. A module without a rule is a finding.
 pub(super) const MODULES: &[Module] = &[
     only("model", &[]),
-    only("config", &[]),
+    only("config", &["dataplane"]),
     only("routing", &["model"]),
     only("k8s", &["model", "config"]),
-    only("dataplane", &["model", "routing", "config"]),
+    only("dataplane", &["model", "routing"]),
     only("telemetry", &["model", "routing", "config"]),
     only("proxy", &["model", "routing", "telemetry", "config"]),
     only("admin", &["model", "routing", "telemetry"]),

@@ -144,3 +144,28 @@ pub const ENDPOINT_EJECTIONS: Family = Family::counter(
     "splitter_endpoint_ejections_total",
     "Endpoints left out for a while because they refused",
 );
+/// Splits whose weights somebody changed past the objects.
+pub const WEIGHT_OVERRIDES: Family = Family::gauge(
+    "splitter_weight_overrides",
+    "Splits whose weights in the map are not those of the objects",
+);
+/// Packets that XDP saw: class, verdict, reason.
+pub const XDP_PACKETS: Family = Family::counter(
+    "splitter_xdp_packets_total",
+    "Packets on the NICs, by class of the source, verdict (pass, drop) and reason",
+);
+/// Bytes of the same.
+pub const XDP_BYTES: Family = Family::counter(
+    "splitter_xdp_bytes_total",
+    "Bytes of the packets on the NICs, by class of the source, verdict and reason",
+);
+/// What XDP noticed without acting on it: class, rule.
+pub const XDP_NOTICED: Family = Family::counter(
+    "splitter_xdp_noticed_total",
+    "Packets whose source cannot be real, counted by a rule that does not drop, by class and rule",
+);
+/// Look-ups of listeners: class, reason.
+pub const STEER: Family = Family::counter(
+    "splitter_steer_total",
+    "Connections looked up by sk_lookup, by class of the caller and what became of them",
+);

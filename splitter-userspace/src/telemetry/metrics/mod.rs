@@ -28,7 +28,9 @@ mod worker;
 pub use config::ConfigMetrics;
 pub use connections::{ConnectionMetrics, OpenGuard};
 pub(super) use families::LOG_DROPPED;
-pub use families::{ENDPOINT_EJECTIONS, STEERING_MODE};
+pub use families::{
+    ENDPOINT_EJECTIONS, STEER, STEERING_MODE, WEIGHT_OVERRIDES, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
+};
 pub(crate) use families::{PROBLEMS, VARIANT_WEIGHT};
 pub use family::{Family, MetricKind};
 pub use handle::{Counter, Gauge};

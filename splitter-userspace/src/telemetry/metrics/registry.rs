@@ -24,6 +24,9 @@ pub struct ControllerLabels {
     pub pod: String,
 }
 
+/// Writes whole families to a page when it is made.
+type Collector = Box<dyn Fn(&mut Text) + Send + Sync>;
+
 /// All metrics of the process. Cheap to clone.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
@@ -34,6 +37,7 @@ pub(super) struct Inner {
     pub(super) started: u64,
     pub(super) shards: Mutex<Vec<Arc<Shard>>>,
     named: Mutex<Named>,
+    collectors: Mutex<Vec<Collector>>,
     /// Of the tables of each shard.
     limit: usize,
 }
@@ -56,6 +60,7 @@ impl Registry {
             started: started.map_or(0, |since| since.as_secs()),
             shards: Mutex::default(),
             named: Mutex::default(),
+            collectors: Mutex::default(),
             limit,
         }))
     }
@@ -93,6 +98,12 @@ impl Registry {
         self.0.sum(family)
     }
 
+    /// Has `collector` write families to every page: what is counted elsewhere and only read when
+    /// somebody asks. It must write its families whole, and none that others write.
+    pub fn collect(&self, collector: impl Fn(&mut Text) + Send + Sync + 'static) {
+        lock(&self.0.collectors).push(Box::new(collector));
+    }
+
     /// What is counted about applied configurations.
     pub fn config(&self) -> ConfigMetrics {
         ConfigMetrics::new(self)
@@ -103,6 +114,9 @@ impl Registry {
         let mut text = Text::new(&self.0.controller);
         page::write(&self.0, &mut text);
         lock(&self.0.named).write(&mut text);
+        for collector in lock(&self.0.collectors).iter() {
+            collector(&mut text);
+        }
         text
     }
 

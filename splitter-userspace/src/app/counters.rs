@@ -1,0 +1,72 @@
+//! What the kernel programs count, as metrics.
+
+use std::sync::Arc;
+
+use splitter_common::{Class, Count};
+
+use crate::dataplane::{Counters, Counts};
+use crate::telemetry::{
+    Family, Labels, Registry, STEER, Text, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
+};
+
+/// Has the counters read whenever a page of metrics is made. What never happened is left out.
+pub fn collect(registry: &Registry, counters: Arc<Counters>) {
+    registry.collect(move |text| match counters.read() {
+        Ok(counts) => write(&counts, text),
+        Err(error) => tracing::warn!(%error, "the kernel's counters are missing in the metrics"),
+    });
+}
+
+fn write(counts: &Counts, text: &mut Text) {
+    let packets: Vec<_> = of(counts, &["pass", "drop"]).collect();
+    family(text, &XDP_PACKETS, &packets, |count| count.count);
+    family(text, &XDP_BYTES, &packets, |count| count.bytes);
+    let noticed: Vec<_> = of(counts, &["seen"]).collect();
+    family(text, &XDP_NOTICED, &noticed, |count| count.count);
+    let steered: Vec<_> = of(counts, &["steer"]).collect();
+    family(text, &STEER, &steered, |count| count.count);
+}
+
+/// One counter, with its name cut at the first dash.
+struct Sample {
+    class: Option<Class>,
+    kind: &'static str,
+    reason: &'static str,
+    count: Count,
+}
+
+/// The counters whose names begin with one of these words and that have counted anything.
+fn of<'a>(counts: &'a Counts, kinds: &'a [&str]) -> impl Iterator<Item = Sample> + 'a {
+    let samples = counts.all().filter_map(|(class, name, count)| {
+        let (kind, reason) = name.split_once('-')?;
+        Some(Sample {
+            class,
+            kind,
+            reason,
+            count,
+        })
+    });
+    samples.filter(|sample| kinds.contains(&sample.kind) && sample.count.count > 0)
+}
+
+fn family(text: &mut Text, family: &Family, samples: &[Sample], value: fn(Count) -> u64) {
+    if samples.is_empty() {
+        return;
+    }
+    text.family(family);
+    for sample in samples {
+        let mut labels = Labels::of(family, text);
+        labels.push("class", sample.class.map_or("none", Class::name));
+        match sample.kind {
+            "pass" | "drop" => labels.push("verdict", sample.kind),
+            _ => {}
+        }
+        let reason = if sample.kind == "seen" {
+            "rule"
+        } else {
+            "reason"
+        };
+        labels.push(reason, sample.reason);
+        text.sample(family, &labels, value(sample.count));
+    }
+}

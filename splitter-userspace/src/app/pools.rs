@@ -1,0 +1,143 @@
+//! The pools of workers: one for each class where there is steering, else one for all.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use splitter_common::Pool;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::steering::Steering;
+use crate::config::Settings;
+use crate::proxy::{Proxy, ProxyConfig, Sockets};
+use crate::routing::{Live, WeightSource};
+use crate::telemetry::{AccessLog, Registry};
+
+/// What every pool is made with.
+pub struct Common<'a> {
+    /// The process's settings.
+    pub settings: &'a Settings,
+    /// The state to serve by.
+    pub live: &'a watch::Receiver<Arc<Live>>,
+    /// Where the weights are.
+    pub weights: &'a Arc<dyn WeightSource>,
+    /// Where everything is counted.
+    pub registry: &'a Registry,
+    /// Where requests are logged.
+    pub log: &'a AccessLog,
+}
+
+/// The running pools.
+pub struct Pools {
+    proxies: Vec<Proxy>,
+    addrs: Vec<SocketAddr>,
+}
+
+impl Pools {
+    /// Listens and serves.
+    ///
+    /// The north-south pool has the ordinary listeners on the `--http` addresses. They are also what
+    /// answers when no kernel program does: detached, or not yet attached, it is the least trusted
+    /// pool that takes everything. And a foreign listener on an address is an error at the start,
+    /// where the programs would pass it by.
+    ///
+    /// # Errors
+    /// When an address is taken, or the kernel programs do not take the sockets.
+    pub fn start(common: &Common<'_>, steering: &mut Steering) -> anyhow::Result<Self> {
+        let settings = common.settings;
+        if !steering.has_pools() {
+            let sockets = open(settings, settings.workers)?;
+            let addrs = sockets.iter().map(Sockets::addr).collect();
+            let proxies = vec![common.proxy("all", settings.workers, sockets)?];
+            return Ok(Pools { proxies, addrs });
+        }
+        let sizes = settings.dataplane.pools;
+        let north_south = open(settings, sizes.north_south)?;
+        let behind = north_south
+            .iter()
+            .map(|outer| Sockets::behind(outer.addr(), sizes.east_west));
+        let east_west = behind.collect::<Result<Vec<_>, _>>()?;
+        let ends = ends(&north_south, &east_west).context("cannot steer to the listeners")?;
+        let proxies = vec![
+            common.proxy(Pool::NorthSouth.name(), sizes.north_south, north_south)?,
+            common.proxy(Pool::EastWest.name(), sizes.east_west, east_west)?,
+        ];
+        for (addr, north_south, east_west) in &ends {
+            let sockets = [
+                (Pool::NorthSouth, north_south.as_fd()),
+                (Pool::EastWest, east_west.as_fd()),
+            ];
+            steering.publish(*addr, &sockets)?;
+        }
+        let addrs = ends.iter().map(|(addr, ..)| *addr).collect();
+        Ok(Pools { proxies, addrs })
+    }
+
+    /// What clients connect to, with the ports that were chosen.
+    pub fn addrs(&self) -> &[SocketAddr] {
+        &self.addrs
+    }
+
+    /// Stops accepting, lets what is in hand finish within `deadline`, and waits for the end.
+    ///
+    /// # Errors
+    /// When a pool's end panicked.
+    pub async fn drain(self, deadline: Duration) -> anyhow::Result<()> {
+        let mut ends = JoinSet::new();
+        for proxy in self.proxies {
+            ends.spawn_blocking(move || proxy.drain(deadline));
+        }
+        while let Some(end) = ends.join_next().await {
+            end?;
+        }
+        Ok(())
+    }
+}
+
+impl Common<'_> {
+    fn proxy(
+        &self,
+        name: &'static str,
+        workers: usize,
+        sockets: Vec<Sockets>,
+    ) -> anyhow::Result<Proxy> {
+        let config = ProxyConfig {
+            name,
+            workers,
+            timeouts: self.settings.timeouts,
+            limits: self.settings.limits,
+            trust_forwarded: self.settings.use_forwarded_headers,
+        };
+        let proxy = Proxy::start(
+            &config,
+            sockets,
+            self.live,
+            self.weights,
+            self.registry,
+            self.log,
+        )?;
+        Ok(proxy)
+    }
+}
+
+/// The ordinary listeners.
+fn open(settings: &Settings, workers: usize) -> anyhow::Result<Vec<Sockets>> {
+    let http = settings.http.iter();
+    let sockets = http.map(|addr| Sockets::open(*addr, workers));
+    Ok(sockets.collect::<Result<_, _>>()?)
+}
+
+/// For each address, a socket of each pool that stands for its group in the socket map. Held only
+/// until they are in the map: a socket that nobody accepts from must not outlive its pool.
+fn ends(
+    north_south: &[Sockets],
+    east_west: &[Sockets],
+) -> std::io::Result<Vec<(SocketAddr, OwnedFd, OwnedFd)>> {
+    let pairs = north_south.iter().zip(east_west);
+    pairs
+        .map(|(outer, inner)| Ok((outer.addr(), outer.one()?, inner.one()?)))
+        .collect()
+}

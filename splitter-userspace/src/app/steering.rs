@@ -1,0 +1,281 @@
+//! Which way connections reach the pools: tried, taken and kept going.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+use serde_json::{Value, json};
+use splitter_common::{Fallback, Pool};
+
+use super::counters;
+use crate::admin::Readiness;
+use crate::config::{DataplaneSettings, Settings, Steering as Mode};
+use crate::dataplane::{
+    DataplaneError, Kernel, KernelOptions, LeftOut, Policy, Ranges, Report, Splits, addresses,
+};
+use crate::telemetry::{Gauge, Registry, STEERING_MODE};
+
+/// Why there is no steering.
+#[derive(Debug, thiserror::Error)]
+pub enum SteeringError {
+    /// A mode that was asked for by name.
+    #[error("--steering {mode} is not to be had: {error}")]
+    Mode {
+        /// Its name.
+        mode: &'static str,
+        /// Why not, and what to do.
+        error: DataplaneError,
+    },
+    /// What no other mode would cure.
+    #[error(transparent)]
+    Conflict(DataplaneError),
+    /// No memory for the weights.
+    #[error("cannot map memory for the weights: {0}")]
+    Memory(io::Error),
+}
+
+/// The mode in use. The programs are attached as long as this lives.
+pub struct Steering {
+    mode: Mode,
+    /// What was tried before, with the reasons against it.
+    stepped: Vec<(Mode, String)>,
+    kernel: Option<Kernel>,
+    splits: Splits,
+    /// What the objects of the node's operator say; the node's own addresses come on top.
+    given: Ranges,
+    /// What is in force.
+    ranges: Ranges,
+    policy: Policy,
+    _gauge: Gauge,
+}
+
+impl Steering {
+    /// Takes the mode that was asked for; with `auto` the best that works.
+    ///
+    /// # Errors
+    /// When a mode that was asked for by name is not to be had, or another instance has the pin
+    /// directory.
+    pub fn start(settings: &Settings, registry: &Registry) -> Result<Self, SteeringError> {
+        let (mode, stepped, kernel) = choose(settings)?;
+        let splits = match &kernel {
+            Some(kernel) => kernel.splits(),
+            None => Splits::in_memory().map_err(SteeringError::Memory)?,
+        };
+        if let Some(kernel) = &kernel {
+            counters::collect(registry, kernel.counters.clone());
+            log(mode, kernel.report());
+        }
+        let gauge = registry.gauge(&STEERING_MODE, &[("mode", mode.name())]);
+        gauge.set(1);
+        let mut steering = Steering {
+            mode,
+            stepped,
+            kernel,
+            splits,
+            given: settings.dataplane.ranges.clone(),
+            ranges: Ranges::default(),
+            policy: settings.dataplane.policy.clone(),
+            _gauge: gauge,
+        };
+        steering
+            .set_ranges(with_own(&steering.given))
+            .map_err(|error| SteeringError::Mode {
+                mode: mode.name(),
+                error,
+            })?;
+        Ok(steering)
+    }
+
+    /// Where the weights are.
+    pub fn splits(&self) -> &Splits {
+        &self.splits
+    }
+
+    /// Whether there is a pool for each class; else there is one for all.
+    pub fn has_pools(&self) -> bool {
+        self.kernel.is_some()
+    }
+
+    /// Says which mode is in use, and why no better one.
+    pub fn note(&self, readiness: &Readiness) {
+        let mut text = self.mode.name().to_owned();
+        for (mode, why) in &self.stepped {
+            // A verifier's log has lines; a note is one.
+            let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+            text.push_str(&format!("; no {}: {why}", mode.name()));
+        }
+        readiness.note("steering", text);
+    }
+
+    /// The same and more for `/config_dump` and `splitter status`.
+    pub fn describe(&self, settings: &Settings) -> Value {
+        let stepped = self.stepped.iter();
+        let stepped = stepped.map(|(mode, why)| json!({"mode": mode.name(), "why": why}));
+        let pools = if self.has_pools() {
+            let sizes = settings.dataplane.pools;
+            json!([
+                {"name": Pool::NorthSouth.name(), "workers": sizes.north_south},
+                {"name": Pool::EastWest.name(), "workers": sizes.east_west},
+            ])
+        } else {
+            json!([{"name": "all", "workers": settings.workers}])
+        };
+        json!({
+            "asked": settings.steering.name(),
+            "mode": self.mode.name(),
+            "not_to_be_had": stepped.collect::<Vec<_>>(),
+            "pid": std::process::id(),
+            "pools": pools,
+            "kernel": self.kernel.as_ref().map(|kernel| describe(kernel.report())),
+        })
+    }
+
+    /// Gives connections to `addr` to these sockets.
+    ///
+    /// # Errors
+    /// When the kernel would not take a socket.
+    pub fn publish(
+        &mut self,
+        addr: SocketAddr,
+        sockets: &[(Pool, BorrowedFd<'_>)],
+    ) -> Result<(), DataplaneError> {
+        match &mut self.kernel {
+            Some(kernel) => kernel.pools.publish(addr, Fallback::OtherPool, sockets),
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves connections to the kernel's own look-up again.
+    pub fn withdraw(&mut self, addrs: &[SocketAddr]) {
+        let Some(kernel) = &mut self.kernel else {
+            return;
+        };
+        for addr in addrs {
+            if let Err(error) = kernel.pools.withdraw(*addr) {
+                tracing::warn!(%error, %addr, "a listener stays in the map; it has no socket");
+            }
+        }
+    }
+
+    /// Leaves word of the admin address for the other commands.
+    pub fn announce(&self, admin: SocketAddr) {
+        let announced = self.kernel.as_ref().map(|kernel| kernel.announce(admin));
+        if let Some(Err(error)) = announced {
+            tracing::warn!(%error, "splitter status will need --admin to find this instance");
+        }
+    }
+
+    /// Follows the node's own addresses.
+    pub fn refresh(&mut self) {
+        if self.kernel.is_none() {
+            return;
+        }
+        let ranges = with_own(&self.given);
+        if ranges != self.ranges {
+            tracing::info!(own = ?ranges.own, "the node's addresses have changed");
+            if let Err(error) = self.set_ranges(ranges) {
+                tracing::error!(%error, "the former addresses stay in force");
+            }
+        }
+    }
+
+    fn set_ranges(&mut self, ranges: Ranges) -> Result<(), DataplaneError> {
+        if let Some(kernel) = &mut self.kernel {
+            let left_out = kernel.set_ranges(&ranges, &self.policy)?;
+            left_out.iter().for_each(left);
+        }
+        self.ranges = ranges;
+        Ok(())
+    }
+}
+
+fn left(range: &LeftOut) {
+    tracing::warn!("{range}; its callers are taken for callers from outside");
+}
+
+/// The mode to use, those that were tried before it, and its programs.
+type Chosen = (Mode, Vec<(Mode, String)>, Option<Kernel>);
+
+fn choose(settings: &Settings) -> Result<Chosen, SteeringError> {
+    let modes: &[Mode] = match settings.steering {
+        Mode::Auto => &[Mode::Xdp, Mode::SkLookup],
+        Mode::None => &[],
+        ref named => std::slice::from_ref(named),
+    };
+    let mut stepped = Vec::new();
+    for &mode in modes {
+        match Kernel::load(&options(mode, &settings.dataplane)) {
+            Ok(kernel) => return Ok((mode, stepped, Some(kernel))),
+            // Two instances would fight for the same connections: no lesser mode cures that.
+            Err(error @ DataplaneError::InUse { .. }) => {
+                return Err(SteeringError::Conflict(error));
+            }
+            Err(error) if settings.steering != Mode::Auto => {
+                let mode = mode.name();
+                return Err(SteeringError::Mode { mode, error });
+            }
+            Err(error) => {
+                tracing::warn!(mode = mode.name(), %error, "this way of steering is not to be had");
+                stepped.push((mode, error.to_string()));
+            }
+        }
+    }
+    Ok((Mode::None, stepped, None))
+}
+
+fn options(mode: Mode, settings: &DataplaneSettings) -> KernelOptions {
+    KernelOptions {
+        xdp: (mode == Mode::Xdp).then_some(settings.xdp),
+        interfaces: settings.interfaces.clone(),
+        pin_dir: settings.pin_dir.clone(),
+        keep_attached: settings.keep_attached,
+    }
+}
+
+/// The ranges with the addresses on the node's interfaces.
+fn with_own(given: &Ranges) -> Ranges {
+    let mut ranges = given.clone();
+    match addresses() {
+        Ok(found) => ranges.own.extend(found),
+        Err(error) => {
+            tracing::warn!(%error, "the node's own addresses are only those of --node-ip")
+        }
+    }
+    ranges.own.sort_unstable();
+    ranges.own.dedup();
+    ranges
+}
+
+fn log(mode: Mode, report: &Report) {
+    let text = |program: &crate::dataplane::ProgramReport| {
+        let (name, id, verified) = (program.name, program.id, program.verified);
+        format!("{name} (id {id}, {verified} instructions verified)")
+    };
+    let programs: Vec<_> = report.programs.iter().map(text).collect();
+    let nics = report.interfaces.iter();
+    let nics: Vec<_> = nics
+        .map(|(name, xdp)| format!("{name} (xdp {xdp})"))
+        .collect();
+    tracing::info!(
+        mode = mode.name(),
+        kernel = report.kernel,
+        programs = programs.join(", "),
+        interfaces = nics.join(", "),
+        pin_dir = %report.pin_dir.display(),
+        "steering"
+    );
+}
+
+fn describe(report: &Report) -> Value {
+    let programs = report.programs.iter().map(
+        |program| json!({"name": program.name, "id": program.id, "verified": program.verified}),
+    );
+    let nics = report.interfaces.iter();
+    let nics = nics.map(|(name, xdp)| json!({"name": name, "xdp": xdp}));
+    json!({
+        "release": report.kernel,
+        "pin_dir": report.pin_dir,
+        "programs": programs.collect::<Vec<_>>(),
+        "interfaces": nics.collect::<Vec<_>>(),
+    })
+}

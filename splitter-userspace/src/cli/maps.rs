@@ -1,0 +1,145 @@
+//! `splitter maps`: what the kernel side holds, with names.
+
+use std::io::Write as _;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use splitter_common::{Class, Fallback, Limit, Pool, Settings, Spoof, SpoofAction};
+
+use super::instance::{Dump, InstanceArgs, SplitDump};
+use crate::dataplane::Pinned;
+use crate::routing::SlotId;
+
+/// Arguments of `splitter maps`.
+#[derive(Args, Clone, Debug)]
+pub struct MapsArgs {
+    /// Which instance.
+    #[command(flatten)]
+    pub instance: InstanceArgs,
+}
+
+impl MapsArgs {
+    /// Prints everything as JSON in a stable order. `weights` has the form that it has in
+    /// `/config_dump`; without a running instance it has no names.
+    ///
+    /// # Errors
+    /// When nothing is pinned, or a map cannot be read.
+    pub fn run(self) -> anyhow::Result<()> {
+        let pinned = Pinned::open(&self.instance.pin.pin_dir)?;
+        let mut out = std::io::stdout().lock();
+        let dump = match self.instance.ask(Some(&pinned)) {
+            Ok(dump) => Some(dump),
+            Err(error) => {
+                writeln!(std::io::stderr(), "note: slots have no names: {error:#}")?;
+                None
+            }
+        };
+        writeln!(out, "{:#}", maps(&pinned, dump.as_ref())?)?;
+        Ok(())
+    }
+}
+
+fn maps(pinned: &Pinned, dump: Option<&Dump>) -> anyhow::Result<Value> {
+    let (config, settings) = pinned.config()?;
+    let ranges = pinned.ranges()?.into_iter();
+    let ranges = ranges.map(|(range, kind)| json!({"range": range.to_string(), "of": kind.name()}));
+    let listeners = pinned.listeners()?.into_iter().map(|listener| {
+        let fallback = Fallback::from_code(listener.value.fallback).name();
+        json!({"addr": listener.addr, "listener": listener.value.listener, "fallback": fallback})
+    });
+    let pools = pinned.pools()?.into_iter().map(|(index, addr, info)| {
+        json!({
+            "index": index,
+            "addr": addr,
+            "pool": Pool::from_code(info.pool).name(),
+            "cookie": info.cookie,
+            "pid": info.pid,
+            "generation": info.generation,
+        })
+    });
+    let counts = pinned.counts()?;
+    let counts = counts.all().filter(|(.., count)| count.count > 0);
+    let counts = counts.map(|(class, reason, count)| {
+        let class = class.map_or("none", Class::name);
+        json!({"class": class, "reason": reason, "count": count.count, "bytes": count.bytes})
+    });
+    Ok(json!({
+        "pin_dir": pinned.dir(),
+        "config": {"epoch": config.epoch, "pid": config.pid, "settings": in_words(&settings)},
+        "ranges": ranges.collect::<Vec<_>>(),
+        "listeners": listeners.collect::<Vec<_>>(),
+        "pools": pools.collect::<Vec<_>>(),
+        "counters": counts.collect::<Vec<_>>(),
+        "weights": weights(pinned, dump),
+    }))
+}
+
+fn in_words(settings: &Settings) -> Value {
+    let object = |pairs: Vec<(&str, Value)>| {
+        let pairs = pairs
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value));
+        Value::Object(pairs.collect::<Map<_, _>>())
+    };
+    let by_class = |value: &dyn Fn(usize) -> Value| {
+        let classes = Class::ALL.into_iter().enumerate();
+        object(
+            classes
+                .map(|(index, class)| (class.name(), value(index)))
+                .collect(),
+        )
+    };
+    let spoof = Spoof::ALL.into_iter().zip(settings.spoof);
+    let spoof = spoof.map(|(rule, code)| (rule.name(), SpoofAction::from_code(code).name().into()));
+    let external = settings.external.iter().take(settings.externals as usize);
+    json!({
+        "native_routing": settings.native_routing != 0,
+        "external_interfaces": external.collect::<Vec<_>>(),
+        "spoof": object(spoof.collect()),
+        "class_pool": by_class(&|class| Pool::from_code(settings.pool[class]).name().into()),
+        "source_syn_limit": limit(settings.source_syn),
+        "source_packet_limit": limit(settings.source_packets),
+        "class_syn_limit": by_class(&|class| limit(settings.class_syn[class])),
+        "class_packet_limit": by_class(&|class| limit(settings.class_packets[class])),
+    })
+}
+
+fn limit(limit: Limit) -> Value {
+    match limit.rate {
+        0 => Value::Null,
+        rate => json!({"rate": rate, "burst": limit.burst}),
+    }
+}
+
+/// The slots that hold anything.
+fn weights(pinned: &Pinned, dump: Option<&Dump>) -> Vec<Value> {
+    let table = &pinned.splits.table;
+    let named = |slot: u32| {
+        let mut splits = dump.into_iter().flat_map(|dump| &dump.weights);
+        splits.find(|split| split.slot == Some(slot))
+    };
+    let used = (0..table.len()).filter(|slot| table.read(SlotId(*slot)).count > 0);
+    used.map(|slot| split(pinned, slot, named(slot))).collect()
+}
+
+fn split(pinned: &Pinned, slot: u32, named: Option<&SplitDump>) -> Value {
+    let held = pinned.splits.table.read(SlotId(slot));
+    let chosen = pinned.splits.stats.read(SlotId(slot));
+    let variants = held.variants.iter().zip(chosen).take(held.count as usize);
+    let variants = variants.enumerate().map(|(index, (variant, chosen))| {
+        let named = named.and_then(|split| split.variants.get(index));
+        json!({
+            "name": named.map(|variant| &variant.name),
+            "wanted": named.map(|variant| variant.wanted),
+            "live": variant.weight,
+            "chosen": chosen,
+            "backend": variant.backend,
+        })
+    });
+    json!({
+        "location": named.map(|split| &split.location),
+        "slot": slot,
+        "generation": held.generation,
+        "variants": variants.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,87 @@
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    steer: SteerArgs,
+}
+
+fn settings(args: &[&str]) -> Result<DataplaneSettings, SettingsError> {
+    let line = ["splitter"].iter().chain(args);
+    Line::try_parse_from(line).unwrap().steer.settings(3)
+}
+
+#[test]
+fn nothing_said_is_every_default() {
+    assert_eq!(settings(&[]), Ok(DataplaneSettings::new(3)));
+}
+
+#[test]
+fn every_flag_sets_its_field() {
+    let found = settings(&[
+        "--interface=eth0,eth1",
+        "--xdp-mode=generic",
+        "--pod-cidr=10.244.1.0/24",
+        "--pod-cidr=fd00:244:1::/64",
+        "--cluster-cidr=10.244.0.0/16,fd00:244::/48",
+        "--node-ip=192.0.2.1",
+        "--peer-node-ip=192.0.2.2,2001:db8::2",
+        "--native-routing",
+        "--pools=north-south=4",
+        "--class-pool=node=north-south",
+        "--spoof=off",
+        "--spoof-rule=cluster=drop,martian=count",
+        "--source-syn-limit=10:20",
+        "--source-packet-limit=30",
+        "--class-syn-limit=north-south=40",
+        "--class-packet-limit=unknown=50:60",
+        "--pin-dir=/sys/fs/bpf/other",
+        "--keep-attached",
+    ])
+    .unwrap();
+    let mut expected = DataplaneSettings {
+        interfaces: vec!["eth0".to_owned(), "eth1".to_owned()],
+        xdp: XdpKind::Generic,
+        ranges: Ranges {
+            own: ["192.0.2.1"].map(|ip| ip.parse().unwrap()).to_vec(),
+            pods: ["10.244.1.0/24", "fd00:244:1::/64"]
+                .map(|range| range.parse().unwrap())
+                .to_vec(),
+            cluster: ["10.244.0.0/16", "fd00:244::/48"]
+                .map(|range| range.parse().unwrap())
+                .to_vec(),
+            nodes: ["192.0.2.2", "2001:db8::2"]
+                .map(|ip| ip.parse().unwrap())
+                .to_vec(),
+        },
+        pools: PoolSizes {
+            north_south: 4,
+            east_west: 3,
+        },
+        pin_dir: "/sys/fs/bpf/other".into(),
+        keep_attached: true,
+        ..DataplaneSettings::new(3)
+    };
+    let limit = |rate, burst| Limit { rate, burst };
+    let policy = &mut expected.policy;
+    policy.native_routing = true;
+    policy.pool[Class::Node as usize] = Pool::NorthSouth;
+    policy.spoof = [SpoofAction::Off; Spoof::COUNT];
+    policy.spoof[Spoof::Cluster as usize] = SpoofAction::Drop;
+    policy.spoof[Spoof::Martian as usize] = SpoofAction::Count;
+    policy.source_syn = limit(10, 20);
+    policy.source_packets = limit(30, 30);
+    policy.class_syn[Class::NorthSouth as usize] = limit(40, 40);
+    policy.class_packets[Class::Unknown as usize] = limit(50, 60);
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn one_thing_has_one_value() {
+    let error = settings(&["--pools=east-west=1", "--pools=east-west=2"]).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("--pools east-west is given twice"), "{text}");
+    assert!(settings(&["--pools=east-west=1,east-west=1"]).is_ok());
+}
