@@ -15,6 +15,7 @@ pub mod manifests;
 pub mod noise;
 pub mod prometheus;
 pub mod telemetry;
+pub mod vm;
 
 use std::time::{Duration, Instant};
 
