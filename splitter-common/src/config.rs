@@ -92,8 +92,12 @@ impl Settings {
     /// What the interface `ifindex` is.
     #[inline(always)]
     pub fn role(&self, ifindex: u32) -> Role {
-        for (_, external) in (0..self.externals).zip(&self.external) {
-            if *external == ifindex {
+        // Counted, so that the verifier of older kernels sees where it ends.
+        for place in 0..MAX_EXTERNAL {
+            if place as u32 >= self.externals {
+                break;
+            }
+            if self.external[place] == ifindex {
                 return Role::External;
             }
         }

@@ -56,6 +56,7 @@ type Script = dyn Fn(&mut Conversation<'_>) + Send + Sync;
 pub struct Conversation<'a> {
     reader: BufReader<TcpStream>,
     seen: &'a Mutex<Vec<Seen>>,
+    at_end: Option<Box<dyn FnOnce()>>,
 }
 
 impl Conversation<'_> {
@@ -98,6 +99,20 @@ impl Conversation<'_> {
     pub fn end_with_reset(&mut self) {
         let socket = socket2::SockRef::from(self.reader.get_ref());
         socket.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+    }
+
+    /// Calls `f` once the connection is closed.
+    pub fn at_end(&mut self, f: impl FnOnce() + 'static) {
+        self.at_end = Some(Box::new(f));
+    }
+
+    /// Lets time pass: the pace of a slow backend, not a wait for anything.
+    pub fn pause(&mut self, time: std::time::Duration) {
+        let stream = self.reader.get_ref();
+        stream.set_read_timeout(Some(time)).unwrap();
+        // Nothing comes, so this ends with the time.
+        let _ = self.reader.fill_buf();
+        self.reader.get_ref().set_read_timeout(None).unwrap();
     }
 
     /// Waits until the peer has closed the connection, whatever it sends till then.
@@ -153,6 +168,35 @@ impl Backend {
         })
     }
 
+    /// Answers every request with what it saw of it, as JSON: `method`, `path`, `proto`, `host`,
+    /// `headers`, and who it is: `service` and `pod`.
+    pub fn echoing(service: &str, pod: &str) -> Self {
+        let (service, pod) = (service.to_owned(), pod.to_owned());
+        Self::scripted(move |conversation| {
+            while let Some(request) = conversation.request() {
+                let mut headers = std::collections::BTreeMap::<&str, Vec<&str>>::new();
+                for (name, value) in &request.fields {
+                    headers.entry(name).or_default().push(value);
+                }
+                let body = serde_json::json!({
+                    "method": request.method(),
+                    "path": request.target(),
+                    "proto": request.version(),
+                    "host": request.field("host"),
+                    "headers": headers,
+                    "service": service,
+                    "pod": pod,
+                })
+                .to_string();
+                let length = body.len();
+                conversation.send(format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
+                     Content-Length: {length}\r\n\r\n{body}"
+                ));
+            }
+        })
+    }
+
     /// Answers every request with exactly these bytes, on kept connections.
     pub fn answering(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
@@ -166,6 +210,14 @@ impl Backend {
     /// Runs `script` for each connection, each on a thread of its own.
     pub fn scripted(script: impl Fn(&mut Conversation<'_>) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::on(listener, Arc::new(script))
+    }
+
+    /// The same on a port of the test's choice.
+    pub fn listening(
+        listener: TcpListener,
+        script: impl Fn(&mut Conversation<'_>) + Send + Sync + 'static,
+    ) -> Self {
         Self::on(listener, Arc::new(script))
     }
 
@@ -186,10 +238,17 @@ impl Backend {
                     stream.set_nodelay(true).unwrap();
                     let (seen, script) = (seen.clone(), script.clone());
                     std::thread::spawn(move || {
-                        script(&mut Conversation {
+                        let mut conversation = Conversation {
                             reader: BufReader::new(stream),
                             seen: &seen,
-                        });
+                            at_end: None,
+                        };
+                        script(&mut conversation);
+                        let Conversation { reader, at_end, .. } = conversation;
+                        drop(reader);
+                        if let Some(at_end) = at_end {
+                            at_end();
+                        }
                     });
                 }
             })
@@ -235,12 +294,44 @@ impl Drop for Backend {
     }
 }
 
-/// A loopback address on which nobody listens: a connection to it is refused.
+/// A loopback address on which nobody listens: a connection to it is refused. Nobody else gets the
+/// port while this lives.
+pub struct Refusing(socket2::Socket);
+
+impl Refusing {
+    /// Takes a port.
+    pub fn new() -> Self {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        socket.bind(&any.into()).unwrap();
+        Refusing(socket)
+    }
+
+    /// Where nobody listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.0.local_addr().unwrap().as_socket().unwrap()
+    }
+
+    /// Listens from now on, with room for `backlog` connections that wait.
+    pub fn listen(self, backlog: i32) -> TcpListener {
+        self.0.listen(backlog).unwrap();
+        self.0.into()
+    }
+}
+
+impl Default for Refusing {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The same for as long as the process lives.
 pub fn refusing() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    let refusing = Refusing::new();
+    let addr = refusing.addr();
+    std::mem::forget(refusing);
+    addr
 }
 
 fn read_line(reader: &mut impl BufRead) -> Option<String> {

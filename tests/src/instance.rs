@@ -103,6 +103,31 @@ impl Splitter {
         Page::read(&answer.text()).expect("the metrics are well-formed")
     }
 
+    /// A page of the admin server, as JSON.
+    pub fn dump(&self, page: &str) -> serde_json::Value {
+        let answer = client::get(self.admin, "admin", page);
+        assert_eq!(answer.status, 200);
+        serde_json::from_slice(&answer.body).expect("the dump is JSON")
+    }
+
+    /// The faults in objects: `code` of each, with the object's name in front, e.g.
+    /// `shop: canary-stray`.
+    pub fn problems(&self) -> Vec<String> {
+        let problems = self.dump("/problems");
+        let problems = problems.as_array().expect("problems are a list");
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        problems
+            .iter()
+            .map(|problem| {
+                format!(
+                    "{}: {}",
+                    text(&problem["object"]["name"]),
+                    text(&problem["code"])
+                )
+            })
+            .collect()
+    }
+
     /// How often a fault was counted.
     pub fn faults(&self, name: &str) -> f64 {
         self.metrics()

@@ -9,11 +9,13 @@
 pub mod backend;
 pub mod bpf;
 pub mod client;
+pub mod directory;
 pub mod instance;
 pub mod manifests;
 pub mod noise;
 pub mod prometheus;
 pub mod telemetry;
+pub mod vm;
 
 use std::time::{Duration, Instant};
 

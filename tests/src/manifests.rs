@@ -4,13 +4,39 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 /// Builds the YAML of a small cluster in namespace `demo`.
-#[derive(Clone, Debug, Default)]
-pub struct Manifests(String);
+#[derive(Clone, Debug)]
+pub struct Manifests {
+    text: String,
+    namespace: String,
+    created: String,
+}
+
+impl Default for Manifests {
+    fn default() -> Self {
+        Manifests {
+            text: String::new(),
+            namespace: "demo".to_owned(),
+            created: String::new(),
+        }
+    }
+}
 
 impl Manifests {
     /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Puts what follows into this namespace.
+    pub fn namespace(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.namespace);
+        self
+    }
+
+    /// Has the Ingresses that follow be created in this second of a minute long ago.
+    pub fn created(mut self, second: u32) -> Self {
+        self.created = format!(", creationTimestamp: \"2020-01-01T00:00:{second:02}Z\"");
+        self
     }
 
     /// An ordinary Ingress `name`: `host` and `path` (Prefix) to `service`, port 80.
@@ -49,10 +75,12 @@ impl Manifests {
             "" => String::new(),
             host => format!("host: {host:?}, "),
         };
+        let (namespace, created) = (&self.namespace, &self.created);
         write!(
-            self.0,
+            self.text,
             "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\n\
-             metadata: {{name: {name}, namespace: demo, annotations: {{{notes}}}}}\n\
+             metadata: {{name: {name}, namespace: {namespace}{created}, \
+             annotations: {{{notes}}}}}\n\
              spec:\n  rules:\n  - {{{host}http: {{paths: [{{path: {path:?}, \
              pathType: {path_type}, backend: {{service: {{name: {service}, \
              port: {{number: 80}}}}}}}}]}}}}\n"
@@ -63,9 +91,10 @@ impl Manifests {
 
     /// A Service with port 80 and these endpoints, all ready.
     pub fn service(mut self, name: &str, endpoints: &[SocketAddr]) -> Self {
+        let namespace = &self.namespace;
         write!(
-            self.0,
-            "---\napiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: demo}}\n\
+            self.text,
+            "---\napiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
              spec: {{ports: [{{name: http, port: 80}}]}}\n"
         )
         .unwrap();
@@ -86,10 +115,11 @@ impl Manifests {
     ) -> Self {
         let family = if endpoint.is_ipv4() { "IPv4" } else { "IPv6" };
         let (ip, port) = (endpoint.ip(), endpoint.port());
+        let namespace = &self.namespace;
         write!(
-            self.0,
+            self.text,
             "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
-             metadata: {{name: {service}-{index}, namespace: demo, \
+             metadata: {{name: {service}-{index}, namespace: {namespace}, \
              labels: {{kubernetes.io/service-name: {service}}}}}\n\
              addressType: {family}\nports: [{{name: http, port: {port}}}]\n\
              endpoints: [{{addresses: [\"{ip}\"], conditions: {{{conditions}}}}}]\n"
@@ -100,14 +130,14 @@ impl Manifests {
 
     /// Any other YAML document.
     pub fn raw(mut self, yaml: &str) -> Self {
-        self.0.push_str("---\n");
-        self.0.push_str(yaml);
-        self.0.push('\n');
+        self.text.push_str("---\n");
+        self.text.push_str(yaml);
+        self.text.push('\n');
         self
     }
 
     /// The text.
     pub fn yaml(&self) -> &str {
-        &self.0
+        &self.text
     }
 }

@@ -1,4 +1,5 @@
 //! Which fields reach the backend and the client, and which are the proxy's own.
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use splitter_tests::backend::{Backend, Seen};
 use splitter_tests::client::Answer;

@@ -1,4 +1,5 @@
 //! Upgraded connections: bytes both ways, none lost, none added, for as long as both sides stay.
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::io::Read;
 use std::net::Shutdown;

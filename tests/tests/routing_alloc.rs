@@ -60,7 +60,7 @@ fn the_counter_counts() {
 fn find_and_decide() {
     for shape in [Shape::ManyHosts, Shape::OneHost] {
         for locations in [10, 1_000, 100_000] {
-            let load = Load::new(shape, locations, 2_000);
+            let load = Load::new(shape, locations, locations, 2_000);
             let mut blocks = load.blocks();
             let (mut found, mut canaries) = (0, 0);
             let count = allocations(|| {

@@ -1,17 +1,20 @@
 //! Snapshots of any size and requests for them; shared by the bench and the test that counts
 //! allocations.
+#![allow(
+    clippy::expect_used,
+    reason = "a load that cannot be made fails the test or bench"
+)]
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use splitter::dataplane::{SlotAllocator, SlotPlan, SlotTable, apply, diff, plan};
 use splitter::model::{
     BackendId, CookieTest, HeaderTest, Host, HostPattern, Kind, Location, LocationId, LocationKey,
-    ObjectRef, PathKind, Rule, Snapshot, Split, Test, Variant, Weights,
+    ObjectRef, PathKind, Rule, Snapshot, Split, Test, Variant,
 };
-use splitter::routing::{
-    Blocks, Decision, Found, Live, Router, SlotId, WeightSource, decide, normalize,
-};
+use splitter::routing::{Blocks, Decision, Found, Live, Router, WeightSource, decide, normalize};
 
 /// How the Locations are spread over hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +29,7 @@ pub enum Shape {
 pub struct Load {
     /// The state.
     pub live: Live,
-    weights: Table,
+    weights: SlotTable,
     requests: Vec<Request>,
     headers: HeaderMap,
 }
@@ -36,45 +39,47 @@ struct Request {
     path: Box<str>,
 }
 
-struct Table(Vec<Weights>);
-
-impl WeightSource for Table {
-    fn weights(&self, slot: SlotId) -> Weights {
-        self.0.get(slot.0 as usize).copied().unwrap_or_default()
-    }
-}
-
-const PATHS: [(&str, PathKind); 5] = [
-    ("/", PathKind::Prefix),
-    ("/api", PathKind::Prefix),
-    ("/api/v1/orders", PathKind::Prefix),
-    ("/assets", PathKind::Prefix),
-    ("/healthz", PathKind::Exact),
+/// The Locations of one group; the last says whether there is a canary.
+const PATHS: [(&str, PathKind, bool); 5] = [
+    ("/", PathKind::Prefix, true),
+    ("/api", PathKind::Prefix, false),
+    ("/api/v1/orders", PathKind::Prefix, true),
+    ("/assets", PathKind::Prefix, false),
+    ("/healthz", PathKind::Exact, true),
 ];
 
 /// What is asked for below a Prefix path.
 const REST: &str = "4711/items.json";
 
 impl Load {
-    /// `locations` Locations, every second one with a canary that has header, cookie and weight;
-    /// and `requests` requests, each for a Location chosen evenly at random.
-    pub fn new(shape: Shape, locations: usize, requests: usize) -> Self {
-        let keys: BTreeSet<LocationKey> = (0..locations).map(|index| key(shape, index)).collect();
+    /// `locations` Locations in groups of five, three of which have a canary with header, cookie
+    /// and weight; and `requests` requests for `asked` Locations in groups chosen at random, as
+    /// often for each.
+    pub fn new(shape: Shape, locations: usize, asked: usize, requests: usize) -> Self {
+        let group = PATHS.len();
+        let keys: BTreeMap<LocationKey, bool> = (0..locations)
+            .map(|index| (key(shape, index), PATHS[index % group].2))
+            .collect();
         let snapshot = snapshot(&keys);
         let router = Arc::new(Router::build(&snapshot));
-        let slots = (0..keys.len() as u32).map(SlotId).collect();
-        let weights = snapshot
-            .locations
-            .iter()
-            .map(|location| location.split.weights());
+        let plan = plan(&snapshot, 1, &mut SlotAllocator::default());
+        let weights = SlotTable::in_memory().expect("memory for the slots");
+        apply(&weights, &diff(&SlotPlan::default(), &plan), 1).expect("slots are written");
         let mut rng = fastrand::Rng::with_seed(7);
+        let groups = rng.choose_multiple(0..locations / group, asked / group);
+        let asked: Vec<usize> = groups
+            .iter()
+            .flat_map(|at| at * group..(at + 1) * group)
+            .collect();
+        let mut requests: Vec<Request> = (0..requests)
+            .map(|index| request(&key(shape, asked[index % asked.len()])))
+            .collect();
+        rng.shuffle(&mut requests);
         Load {
-            weights: Table(weights.collect()),
-            requests: (0..requests)
-                .map(|_| request(&key(shape, rng.usize(..locations))))
-                .collect(),
+            weights,
+            requests,
             headers: headers(),
-            live: Live::new(1, Arc::new(snapshot), router, slots),
+            live: Live::new(1, Arc::new(snapshot), router, plan.slots),
         }
     }
 
@@ -106,7 +111,7 @@ impl Load {
 }
 
 fn key(shape: Shape, index: usize) -> LocationKey {
-    let (path, kind) = PATHS[index % PATHS.len()];
+    let (path, kind, _) = PATHS[index % PATHS.len()];
     let group = index / PATHS.len();
     match shape {
         Shape::ManyHosts => LocationKey {
@@ -136,9 +141,9 @@ fn request(key: &LocationKey) -> Request {
     }
 }
 
-fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
+fn snapshot(keys: &BTreeMap<LocationKey, bool>) -> Snapshot {
     let mut hosts: Vec<Host> = Vec::new();
-    for (index, key) in keys.iter().enumerate() {
+    for (index, key) in keys.keys().enumerate() {
         let id = LocationId(index as u32);
         match hosts.last_mut() {
             Some(host) if host.pattern == key.host => host.locations.push(id),
@@ -148,16 +153,16 @@ fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
             }),
         }
     }
-    let location = |(index, key): (usize, &LocationKey)| {
+    let location = |(key, has_canary): (&LocationKey, &bool)| {
         Arc::new(Location {
             key: key.clone(),
             ingress: ingress(),
-            split: if index % 2 == 0 { canary() } else { plain() },
+            split: if *has_canary { canary() } else { plain() },
         })
     };
     Snapshot {
         hosts,
-        locations: keys.iter().enumerate().map(location).collect(),
+        locations: keys.iter().map(location).collect(),
         backends: vec![],
     }
 }

@@ -12,6 +12,7 @@ use splitter_common::{Config, SCHEMA};
 use super::attach::LINK_PREFIX;
 use super::error::DataplaneError;
 use super::spec::MAPS;
+use super::sys;
 
 /// Directories of one schema that are looked at: the plain one, then those that took its place
 /// because something else lay there.
@@ -118,6 +119,9 @@ pub fn detach(base: &Path) -> Result<Vec<PathBuf>, DataplaneError> {
             let ours = name.starts_with(LINK_PREFIX) || name == ADMIN;
             if ours || MAPS.iter().any(|spec| spec.name == name) {
                 let path = entry.path();
+                if name.starts_with(LINK_PREFIX) {
+                    sys::detach_link(&path).map_err(pin_error("cannot detach", &path))?;
+                }
                 fs::remove_file(&path).map_err(pin_error("cannot remove", &path))?;
                 gone.push(path);
             }

@@ -10,7 +10,7 @@ use crate::model::{BackendKey, Location, LocationKey, Problem, Severity, Snapsho
 use crate::routing::SlotId;
 
 /// The slot of a Location that has none: reads as no weights at all, so stable answers.
-pub const NO_SLOT: SlotId = SlotId(u32::MAX);
+pub const NO_SLOT: SlotId = SlotId::NONE;
 
 /// What a slot should hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,13 +6,18 @@
               is sound"
 )]
 
+use std::ffi::CString;
 use std::io;
 use std::mem::{offset_of, size_of};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
+const BPF_OBJ_GET: libc::c_long = 7;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+const BPF_LINK_DETACH: libc::c_long = 34;
 
 /// `bpf_attr` of the calls that take a key and a value.
 #[repr(C)]
@@ -63,7 +68,21 @@ pub struct MapInfo {
 const _: () = assert!(size_of::<ElementAttr>() == 32);
 const _: () = assert!(offset_of!(MapInfo, btf) == 64 && size_of::<MapInfo>() == 80);
 
-fn bpf<T>(command: libc::c_long, attr: &mut T) -> io::Result<()> {
+/// `bpf_attr` of [`BPF_OBJ_GET`].
+#[repr(C)]
+struct OpenAttr {
+    path: u64,
+    fd: u32,
+    flags: u32,
+}
+
+/// `bpf_attr` of [`BPF_LINK_DETACH`].
+#[repr(C)]
+struct LinkAttr {
+    link: u32,
+}
+
+fn bpf<T>(command: libc::c_long, attr: &mut T) -> io::Result<libc::c_long> {
     // SAFETY: `attr` is one of the structures above, as long as it says, and lives through the
     // call; the addresses in it are those of values that its maker keeps alive.
     let result = unsafe {
@@ -77,7 +96,28 @@ fn bpf<T>(command: libc::c_long, attr: &mut T) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(())
+    Ok(result)
+}
+
+/// Detaches the pinned link at `path`. When this returns the program does not run any more, which
+/// removing the pin alone does not say: the kernel does that some time later.
+///
+/// # Errors
+/// When there is no link.
+pub fn detach_link(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut attr = OpenAttr {
+        path: path.as_ptr().addr() as u64,
+        fd: 0,
+        flags: 0,
+    };
+    let fd = bpf(BPF_OBJ_GET, &mut attr)?;
+    // SAFETY: the kernel has just made the descriptor, and nobody else knows it.
+    let link = unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) };
+    let mut attr = LinkAttr {
+        link: link.as_raw_fd() as u32,
+    };
+    bpf(BPF_LINK_DETACH, &mut attr).map(|_| ())
 }
 
 /// What the kernel knows of a map.
@@ -108,7 +148,7 @@ pub fn set_socket(map: BorrowedFd<'_>, index: u32, socket: BorrowedFd<'_>) -> io
         value: (&raw const value).addr() as u64,
         flags: 0,
     };
-    bpf(BPF_MAP_UPDATE_ELEM, &mut attr)
+    bpf(BPF_MAP_UPDATE_ELEM, &mut attr).map(|_| ())
 }
 
 /// Takes the socket out of a place of a socket map, if there is one.
@@ -126,7 +166,7 @@ pub fn clear_socket(map: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     match bpf(BPF_MAP_DELETE_ELEM, &mut attr) {
         // An empty place of a SOCKMAP is "invalid", not "not found".
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => Ok(()),
-        result => result,
+        result => result.map(|_| ()),
     }
 }
 

@@ -177,8 +177,12 @@ impl Client {
     /// Whether a request that was let through has not been begun or not been answered. One whose
     /// body is refused does not count: its reader is to be told.
     fn is_answering(&self) -> bool {
-        let guard = self.guard.borrow();
-        guard.phase() != Phase::Body && (self.answering.get() || self.begun.get() < guard.heads())
+        self.phase() != Phase::Body && (self.answering.get() || self.is_begun_late())
+    }
+
+    /// Whether a request that was let through has not begun.
+    fn is_begun_late(&self) -> bool {
+        self.begun.get() < self.guard.borrow().heads()
     }
 
     /// Sets the deadline for what the connection waits for now, unless one runs.
@@ -187,7 +191,8 @@ impl Client {
             return;
         }
         match self.phase() {
-            Phase::Idle if self.requests.get() > 0 => {}
+            // hyper reads on before the request that it has just parsed begins.
+            Phase::Idle if self.requests.get() > 0 || self.is_begun_late() => {}
             Phase::Idle => self.socket.wait_at_most(self.timeouts.keep_alive),
             Phase::Head => self.socket.wait_at_most(self.timeouts.header),
             Phase::Body => self.socket.wait_at_most(self.timeouts.read),
@@ -219,14 +224,14 @@ impl Client {
     pub fn end(&self) {
         self.requests.set(self.requests.get().saturating_sub(1));
         if self.requests.get() == 0 {
-            self.arm();
             self.socket.set_lazy(false);
         }
     }
 
-    /// The HTTP/1 server has handed over all that it had to send.
+    /// The server has handed over all that it had to send.
     pub fn flushed(&self) {
         if self.requests.get() == 0 && self.answering.replace(false) {
+            self.arm();
             let waker = self.waiting.borrow_mut().take();
             waker.map(Waker::wake).unwrap_or_default();
         }

@@ -1,8 +1,8 @@
 //! Which header fields go on, and which are the proxy's own: pure.
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, Entry, HOST, HeaderMap, HeaderName, HeaderValue, TE,
-    TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, Entry, HOST, HeaderMap, HeaderName, HeaderValue,
+    TE, TRANSFER_ENCODING, UPGRADE,
 };
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
@@ -56,8 +56,12 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
             strip_named(headers, value);
         }
     }
-    for name in [&KEEP_ALIVE, &PROXY_CONNECTION, &TRANSFER_ENCODING] {
+    for name in [&KEEP_ALIVE, &PROXY_CONNECTION] {
         headers.remove(name);
+    }
+    if headers.remove(TRANSFER_ENCODING).is_some() {
+        // It overrules the length, which must not go on (RFC 9112 6.3).
+        headers.remove(CONTENT_LENGTH);
     }
     found
 }
@@ -78,6 +82,28 @@ fn is_hop_by_hop(name: &str) -> bool {
 /// Most of what Connection says names no field.
 fn is_plain(value: &[u8]) -> bool {
     value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
+}
+
+/// Whether a message's body comes in a transfer coding that is undone here: none or `chunked`. Any
+/// other would go on without its name.
+pub fn has_known_coding(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+}
+
+/// Makes one Cookie of what HTTP/2 may send in parts (RFC 9113 8.2.3).
+pub fn join_cookie(headers: &mut HeaderMap) {
+    let parts: Vec<&[u8]> = headers
+        .get_all(COOKIE)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    if parts.len() < 2 {
+        return;
+    }
+    if let Ok(whole) = HeaderValue::from_bytes(&parts.join(&b"; "[..])) {
+        headers.insert(COOKIE, whole);
+    }
 }
 
 /// Takes out fields whose names have `_`, as ingress-nginx does by default: programs that take

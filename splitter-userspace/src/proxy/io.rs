@@ -166,7 +166,10 @@ impl Read for UpstreamIo {
         let link = &self.0;
         let polled = link.with_task(|cx| {
             poll_fill(&link.socket, cx, &mut buf, |data| {
-                link.answered.set(true);
+                // The end of the stream is no answer.
+                if !data.is_empty() {
+                    link.answered.set(true);
+                }
                 Ok(data.len())
             })
         });

@@ -30,9 +30,12 @@ impl Sockets {
     /// Opens `workers` sockets on `addr`, at least one. Port 0 is chosen once for all of them.
     ///
     /// # Errors
-    /// When the address is taken by somebody who does not share it, or not ours to use.
+    /// When the address is taken, even by somebody who would share it, or not ours to use.
     pub fn open(addr: SocketAddr, workers: usize) -> Result<Self, StartError> {
         let failed = |error| StartError::Listen { addr, error };
+        // Another instance of ours would share the address, and half of the connections be lost
+        // to it.
+        drop(bound(addr, false).map_err(failed)?);
         let mut listeners = Vec::with_capacity(workers);
         let mut shared = addr;
         for _ in 0..workers.max(1) {
@@ -83,6 +86,13 @@ impl Sockets {
 }
 
 fn open_one(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = bound(addr, true)?;
+    socket.listen(BACKLOG)?;
+    defer_accept(&socket);
+    Ok(socket.into())
+}
+
+fn bound(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(addr),
         Type::STREAM.nonblocking().cloexec(),
@@ -93,13 +103,11 @@ fn open_one(addr: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
+    socket.set_reuse_port(shared)?;
     // Accepted sockets inherit this, which saves a call for each.
     socket.set_tcp_nodelay(true)?;
     socket.bind(&addr.into())?;
-    socket.listen(BACKLOG)?;
-    defer_accept(&socket);
-    Ok(socket.into())
+    Ok(socket)
 }
 
 /// Saves the wake-up for connections without a request. Not every kernel or sandbox has it, and
@@ -177,4 +185,34 @@ fn accept_now(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
         .and_then(|peer| SocketAddr::try_from(peer).ok())
         .ok_or_else(|| io::Error::other("a peer without an IP address"))?;
     Ok((TcpStream::from(fd), peer))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn one_port_is_chosen_for_all_and_nobody_else_gets_it() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let sockets = Sockets::open(any, 3).unwrap();
+        let addr = sockets.addr();
+        for listener in &sockets.listeners {
+            assert_eq!(listener.local_addr().unwrap(), addr);
+        }
+        let StartError::Listen { error, .. } = Sockets::open(addr, 1).unwrap_err() else {
+            panic!("the address is what is wrong");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        drop(sockets);
+        Sockets::open(addr, 2).unwrap();
+    }
+
+    #[test]
+    fn both_families_of_any_address_go_together() {
+        let v4 = Sockets::open(SocketAddr::from(([0, 0, 0, 0], 0)), 1).unwrap();
+        let port = v4.addr().port();
+        Sockets::open(SocketAddr::from(([0u16; 8], port)), 1).unwrap();
+    }
 }

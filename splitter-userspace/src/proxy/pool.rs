@@ -8,7 +8,11 @@ use hashbrown::HashMap;
 
 use super::upstream::Upstream;
 
-/// See the module's text.
+/// See the module's text. Boxed, as a connection moves whenever it is taken or kept.
+#[allow(
+    clippy::vec_box,
+    reason = "moving a box is cheaper than moving a connection"
+)]
 pub struct UpstreamPool {
     idle: RefCell<HashMap<SocketAddr, Vec<Box<Upstream>>, foldhash::fast::RandomState>>,
     per_endpoint: usize,

@@ -10,7 +10,7 @@ use http::header::{
     ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, TRANSFER_ENCODING,
     UPGRADE,
 };
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, request};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, request, response};
 use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
@@ -20,6 +20,7 @@ use super::forward::{Exchanged, forward};
 use super::headers::{self, Forwarded};
 use super::journal::Journal;
 use super::target;
+use super::upstream::Upstream;
 use super::worker::Worker;
 use crate::model::Backend;
 
@@ -82,6 +83,9 @@ fn prepare(
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
     headers::strip_underscored(&mut parts.headers);
+    if parts.version == Version::HTTP_2 {
+        headers::join_cookie(&mut parts.headers);
+    }
     let backend = worker.choose(host_text, parts, journal)?;
 
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
@@ -142,26 +146,15 @@ fn answer(
 ) -> io::Result<Response<AnswerBody>> {
     let Exchanged { response, upstream } = exchanged;
     let (mut parts, body) = response.into_parts();
+    if !headers::has_known_coding(&parts.headers) {
+        return own_answer(worker, Fault::UpstreamInvalid, false, journal);
+    }
     headers::strip_hop_by_hop(&mut parts.headers);
     parts.headers.entry(SERVER).or_insert(NAME);
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        let tunnel = upgrade.and_then(|protocol| Some((protocol, upstream.into_tunnel()?)));
-        let Some((protocol, tunnel)) = tunnel else {
-            // Nobody asked for it, or the backend broke off: the client cannot go on with it.
-            return own_answer(worker, Fault::UpstreamInvalid, false, journal);
-        };
-        client.set_tunnel(tunnel);
-        parts.headers.insert(UPGRADE, protocol);
-        parts
-            .headers
-            .insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        journal.answer(parts.status.as_u16(), None);
-        return Ok(Response::from_parts(
-            parts,
-            AnswerBody::whole(Bytes::new(), journal),
-        ));
+        return switch(worker, client, parts, upstream, upgrade, journal);
     }
     if journal.is_http10() && body.size_hint().exact().is_none() {
         // The close is what tells the client the end.
@@ -173,6 +166,30 @@ fn answer(
     close_if_draining(worker, client, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
     let body = AnswerBody::stream(body, upstream, worker.pool().clone(), journal);
+    Ok(Response::from_parts(parts, body))
+}
+
+/// Passes a 101 on and has the connection become a tunnel behind it.
+fn switch(
+    worker: &Rc<Worker>,
+    client: &Rc<Client>,
+    mut parts: response::Parts,
+    upstream: Box<Upstream>,
+    upgrade: Option<HeaderValue>,
+    mut journal: Box<Journal>,
+) -> io::Result<Response<AnswerBody>> {
+    let tunnel = upgrade.and_then(|protocol| Some((protocol, upstream.into_tunnel()?)));
+    let Some((protocol, tunnel)) = tunnel else {
+        // Nobody asked for it, or the backend broke off: the client cannot go on with it.
+        return own_answer(worker, Fault::UpstreamInvalid, false, journal);
+    };
+    client.set_tunnel(tunnel);
+    parts.headers.insert(UPGRADE, protocol);
+    parts
+        .headers
+        .insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    journal.answer(parts.status.as_u16(), None);
+    let body = AnswerBody::whole(Bytes::new(), journal);
     Ok(Response::from_parts(parts, body))
 }
 

@@ -111,6 +111,10 @@ impl Worker {
     /// Takes over a newly published state. Requests in hand go on with theirs.
     pub fn publish(&self, live: Arc<Live>) {
         self.picker.borrow_mut().keep(&live.snapshot);
+        // Here rather than in the first request that needs it.
+        let used = live.slots.iter().filter(|slot| **slot != SlotId::NONE);
+        let highest = used.map(|slot| slot.0 as usize + 1).max();
+        self.blocks.borrow_mut().reserve(highest.unwrap_or(0));
         *self.current.borrow_mut() = Rc::new(Current { live });
     }
 
@@ -135,7 +139,7 @@ impl Worker {
         let location = live.snapshot.location(id).ok_or(Fault::NoLocation)?;
         journal.location = Some(id);
         let split = &location.split;
-        let slot = live.slot(id).unwrap_or(SlotId(u32::MAX));
+        let slot = live.slot(id).unwrap_or(SlotId::NONE);
         let weights = self.weights.weights(slot);
         let mut blocks = self.blocks.borrow_mut();
         let mut draw = blocks.slot(slot, &weights);

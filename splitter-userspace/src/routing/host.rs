@@ -20,17 +20,24 @@ pub fn normalize(value: &str) -> Option<Cow<'_, str>> {
     if value.is_empty() {
         return Some(Cow::Borrowed(""));
     }
-    let name = if value.starts_with('[') {
-        ipv6(value)?
+    let (name, capital) = if value.starts_with('[') {
+        (ipv6(value)?, true)
     } else {
         dns(value)?
     };
-    let capital = name.bytes().any(|byte| byte.is_ascii_uppercase());
     Some(if capital {
-        Cow::Owned(name.to_ascii_lowercase())
+        lower(name)
     } else {
         Cow::Borrowed(name)
     })
+}
+
+fn lower(name: &str) -> Cow<'_, str> {
+    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(name.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(name)
+    }
 }
 
 /// A bracketed IPv6 address; a zone is not allowed, as it means something on one machine only.
@@ -44,25 +51,53 @@ fn ipv6(value: &str) -> Option<&str> {
     }
 }
 
-fn dns(value: &str) -> Option<&str> {
-    let name = match value.split_once(':') {
-        Some((name, port)) if is_port(port) => name,
-        Some(_) => return None,
-        None => value,
-    };
-    let name = name.strip_suffix('.').unwrap_or(name);
-    if name.is_empty() || name.len() > MAX_HOST {
-        return None;
+/// A byte of a label.
+const LABEL: u8 = 1;
+/// A capital letter.
+const CAPITAL: u8 = 2;
+/// The end of a label.
+const DOT: u8 = 4;
+/// None of these.
+const OTHER: u8 = 8;
+
+static CLASS: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut table = [OTHER; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => LABEL,
+            b'A'..=b'Z' => LABEL | CAPITAL,
+            b'.' => DOT,
+            _ => OTHER,
+        };
+        byte += 1;
     }
-    let mut previous = b'.';
-    for byte in name.bytes() {
-        let known = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        if !known || (byte == b'.' && previous == b'.') {
-            return None;
+    table
+}
+
+/// The name without port and final dot, and whether it has capital letters.
+fn dns(value: &str) -> Option<(&str, bool)> {
+    let (mut seen, mut previous) = (0, DOT);
+    for (index, byte) in value.bytes().enumerate() {
+        let class = CLASS[usize::from(byte)];
+        if class == OTHER {
+            let (name, port) = value.split_at_checked(index)?;
+            return is_port(port.strip_prefix(':')?).then(|| named(name, seen))?;
         }
-        previous = byte;
+        // An empty label: a dot behind a dot, or at the start.
+        seen |= class | (class & previous & DOT) << 1;
+        previous = class;
     }
-    (previous != b'.').then_some(name)
+    named(value, seen)
+}
+
+/// A name whose bytes have these classes; [`OTHER`] stands for an empty label.
+fn named(name: &str, seen: u8) -> Option<(&str, bool)> {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let valid = seen & OTHER == 0 && !name.is_empty() && name.len() <= MAX_HOST;
+    valid.then_some((name, seen & CAPITAL != 0))
 }
 
 /// The port may be empty, as in RFC 3986.

@@ -7,6 +7,11 @@ use crate::model::{LocationId, MAX_VARIANTS, Snapshot, Weights};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlotId(pub u32);
 
+impl SlotId {
+    /// Of a Location without a slot: it reads as no weights.
+    pub const NONE: SlotId = SlotId(u32::MAX);
+}
+
 /// Where the weights live: mapped BPF memory, or the process's own.
 pub trait WeightSource: Send + Sync {
     /// The weights of a slot now. Never torn, never fails: a slot that nobody wrote has no weight

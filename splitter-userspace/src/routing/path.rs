@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-/// The byte cannot stand in a path, or may mean something else than itself.
-const ODD: u8 = 1;
 /// The byte ends an element.
-const SLASH: u8 = 2;
+const SLASH: u8 = 1;
 /// The byte makes an odd element when it stands behind a slash: `//`, `/.`.
-const AFTER_SLASH: u8 = 4;
+const AFTER_SLASH: u8 = 2;
+/// The byte may mean something else than itself.
+const ODD: u8 = 4;
+/// The byte cannot stand in a path, or begins an encoded one.
+const ENCODED: u8 = 8;
 
 static CLASS: [u8; 256] = classes();
 
@@ -20,11 +22,15 @@ const fn classes() -> [u8; 256] {
             b'.' => AFTER_SLASH,
             b';' => ODD,
             other if is_plain_byte(other) => 0,
-            _ => ODD,
+            _ => ODD | ENCODED,
         };
         byte += 1;
     }
     table
+}
+
+fn class(byte: u8) -> u8 {
+    CLASS[usize::from(byte)]
 }
 
 /// Bytes that stand for themselves in a path element: RFC 3986 `pchar` without percent-encoding.
@@ -51,18 +57,33 @@ const fn is_plain_byte(byte: u8) -> bool {
         )
 }
 
+/// What one pass over a path tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Scan {
+    /// See [`is_plain`].
+    pub(super) plain: bool,
+    pub(super) slashes: usize,
+}
+
+pub(super) fn scan(path: &str) -> Scan {
+    let (mut seen, mut after_slash, mut slashes) = (0, 0, 0);
+    for byte in path.bytes() {
+        let class = class(byte);
+        seen |= class & (ODD | after_slash);
+        slashes += usize::from(class & SLASH);
+        after_slash = (class & SLASH) * AFTER_SLASH;
+    }
+    Scan {
+        plain: seen == 0,
+        slashes,
+    }
+}
+
 /// Whether every program reads `path` in the same way: no percent-encoding, no empty or dotted
 /// element, no `;`, nothing that should have been encoded. One pass, no allocation; nearly all
 /// requests are of this kind.
 pub fn is_plain(path: &str) -> bool {
-    let mut seen = 0;
-    let mut after_slash = 0;
-    for byte in path.bytes() {
-        let class = CLASS[usize::from(byte)];
-        seen |= (class & ODD) | (class & after_slash);
-        after_slash = (class & SLASH) << 1;
-    }
-    seen == 0
+    scan(path).plain
 }
 
 /// The spelling of `path` that is compared, for rules and requests alike.
@@ -75,7 +96,7 @@ pub fn is_plain(path: &str) -> bool {
 ///
 /// Allocates only when something changes.
 pub fn canonical(path: &str) -> Cow<'_, str> {
-    let plain = |byte: &u8| is_plain_byte(*byte) || *byte == b'/';
+    let plain = |byte: &u8| class(*byte) & ENCODED == 0;
     let Some(start) = path.as_bytes().iter().position(|byte| !plain(byte)) else {
         return Cow::Borrowed(path);
     };

@@ -1,14 +1,13 @@
 //! Finding the Location of a request.
 //!
-//! All hosts and paths form one tree: below the root stand the hosts, below each host the elements
-//! of its paths. The edges of the tree are in one hash table, keyed by the node they leave and
-//! their text, so a request costs one or two probes for its host and one for each element up to the
-//! first that no rule knows, however many Locations there are. A rule's path ends at a node:
+//! Two hash tables: one of hosts, one of the paths of all hosts, keyed by host and path. A request
+//! costs one or two probes for its host. Then its path is looked up from the whole of it down to its
+//! first element, but only at those depths (numbers of elements) at which its host has a rule at
+//! all, until one is found; the host itself knows who has `/`. So the cost depends on how deep the
+//! rules of one host are nested, and not on how many Locations there are.
 //!
-//! - Prefix: at its last element, a final slash left away. The deepest such node on the request's
-//!   way is the longest match.
-//! - Exact: the same, but a final slash counts as an empty last element. It matches only where the
-//!   request's path ends too, and there it is the longest match there can be.
+//! A rule is stored under its path: Exact as it is, Prefix without final slashes. An Exact rule can
+//! only be met by the whole path, and that is then the longest match there can be.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -19,9 +18,13 @@ use super::text::Text;
 use super::{host, path, reading};
 use crate::model::{LocationId, Snapshot};
 
-/// Edges from the root to hosts leave these two nodes, which nothing else has.
-const EXACT_HOSTS: u32 = u32::MAX;
-const WILDCARD_HOSTS: u32 = u32::MAX - 1;
+mod build;
+#[cfg(test)]
+mod tests;
+
+/// What exact names and wildcards are stored under in the table of hosts.
+const EXACT: u32 = 0;
+const WILDCARD: u32 = 1;
 
 /// What [`Router::find`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,36 +43,52 @@ pub enum Found {
 /// Finds Locations. Made from a Snapshot's hosts and location keys only, so that it can be kept
 /// when nothing but weights, rules or endpoints changed ([`super::same_structure`]).
 pub struct Router {
-    edges: HashTable<Edge>,
-    hasher: RandomState,
+    hosts: Table<Host>,
+    rules: Table<Rule>,
     wildcards: bool,
-    any: Option<Node>,
+    any: Option<Host>,
 }
 
-/// A way from one node to the next. One cache line.
+/// A hash table with two-part keys. Seeded at random, so that nobody who can write rules can make
+/// them collide.
+struct Table<T> {
+    entries: HashTable<Entry<T>>,
+    hasher: RandomState,
+}
+
+/// One cache line.
 #[repr(align(64))]
-struct Edge {
-    from: u32,
+struct Entry<T> {
+    group: u32,
     text: Text,
-    to: Node,
+    value: T,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Node {
-    /// Its own number. Hosts have the number that they have in the Snapshot.
+#[derive(Clone, Copy)]
+struct Host {
+    /// Index in the Snapshot.
     number: u32,
-    /// No edge leaves it.
-    leaf: bool,
-    prefix: Option<LocationId>,
+    /// Who has the prefix `/`.
+    root: Option<LocationId>,
+    /// At which depths it has other rules: one bit for each, the last one for all from 63 on.
+    depths: u64,
+    /// The greatest of them.
+    deepest: u32,
+}
+
+/// Who has a path, as whole and as prefix.
+#[derive(Clone, Copy, Default)]
+struct Rule {
     exact: Option<LocationId>,
+    prefix: Option<LocationId>,
 }
 
 impl Router {
-    /// Builds the tree. Paths are compared in their [canonical](path::canonical) spelling. Of two
+    /// Builds the tables. Paths are compared in their [canonical](path::canonical) spelling. Of two
     /// rules that match the same paths (`/foo` and `/foo/` as Prefix, two spellings of one path)
     /// the longer one wins, then the first in the Snapshot.
     pub fn build(snapshot: &Snapshot) -> Self {
-        build::Builder::new(snapshot).finish()
+        build::build(snapshot)
     }
 
     /// The Location for a request.
@@ -81,28 +100,30 @@ impl Router {
     ///
     /// Does not allocate, unless the path is not [plain](path::is_plain).
     pub fn find(&self, host: &str, path: &str) -> Found {
-        let Some(node) = self.host(host) else {
+        let Some(host) = self.host(host) else {
             return Found::NoHost;
         };
         if !path.starts_with('/') {
-            Found::NoPath(node.number)
-        } else if path::is_plain(path) {
-            self.walk(node, path)
+            return Found::NoPath(host.number);
+        }
+        let scan = path::scan(path);
+        if scan.plain {
+            self.path(host, path, scan.slashes)
         } else {
-            self.find_odd(node, path)
+            self.find_odd(host, path)
         }
     }
 
     /// Every reading of the path must lead to the same Location as the path itself.
     #[cold]
-    fn find_odd(&self, host: Node, path: &str) -> Found {
+    fn find_odd(&self, host: &Host, path: &str) -> Found {
         if path::is_malformed(path) {
             return Found::Ambiguous;
         }
         let path = path::canonical(path);
-        let found = self.walk(host, &path);
+        let found = self.path(host, &path, path::scan(&path).slashes);
         let agreed = reading::all(&path, |reading| match reading {
-            Ok(reading) => self.walk(host, reading) == found,
+            Ok(reading) => self.path(host, reading, path::scan(reading).slashes) == found,
             Err(reading::AboveRoot) => false,
         });
         if agreed { found } else { Found::Ambiguous }
@@ -110,66 +131,80 @@ impl Router {
 
     /// The index in [`Snapshot::hosts`] of the host that a normalized name belongs to.
     pub fn find_host(&self, name: &str) -> Option<u32> {
-        self.host(name).map(|node| node.number)
+        self.host(name).map(|host| host.number)
     }
 
     /// The Location of a canonical path, each byte taken as it is.
     pub(super) fn find_as_is(&self, host: &str, path: &str) -> Found {
-        self.host(host)
-            .map_or(Found::NoHost, |node| self.walk(node, path))
+        let found = |host| self.path(host, path, path::scan(path).slashes);
+        self.host(host).map_or(Found::NoHost, found)
     }
 
-    fn host(&self, name: &str) -> Option<Node> {
-        if let Some(node) = self.step(EXACT_HOSTS, name.as_bytes()) {
-            return Some(node);
+    fn host(&self, name: &str) -> Option<&Host> {
+        if let Some(host) = self.hosts.get(EXACT, name) {
+            return Some(host);
         }
         if self.wildcards
             && let Some(parent) = host::parent(name)
-            && let Some(node) = self.step(WILDCARD_HOSTS, parent.as_bytes())
+            && let Some(host) = self.hosts.get(WILDCARD, parent)
         {
-            return Some(node);
+            return Some(host);
         }
-        self.any
+        self.any.as_ref()
     }
 
-    fn walk(&self, host: Node, path: &str) -> Found {
-        let elements = path.strip_prefix('/').unwrap_or(path);
-        match self.descend(host, elements.as_bytes()) {
+    fn path(&self, host: &Host, path: &str, slashes: usize) -> Found {
+        match self.longest(host, path, slashes) {
             Some(id) => Found::Location(id),
             None => Found::NoPath(host.number),
         }
     }
 
-    fn descend(&self, host: Node, path: &[u8]) -> Option<LocationId> {
-        let mut node = host;
-        let mut longest = host.prefix;
-        for element in path.split(|byte| *byte == b'/') {
-            if node.leaf {
-                return longest;
+    fn longest(&self, host: &Host, path: &str, slashes: usize) -> Option<LocationId> {
+        let (mut prefix, mut depth, mut whole) = (path, slashes, true);
+        while depth > 0 {
+            if host.has(depth)
+                && let Some(rule) = self.rules.get(host.number, prefix)
+                && let Some(id) = rule.exact.filter(|_| whole).or(rule.prefix)
+            {
+                return Some(id);
             }
-            match self.step(node.number, element) {
-                Some(next) => node = next,
-                None => return longest,
-            }
-            longest = node.prefix.or(longest);
+            (prefix, _) = prefix.rsplit_once('/')?;
+            (depth, whole) = (depth - 1, false);
         }
-        node.exact.or(longest)
-    }
-
-    fn step(&self, from: u32, text: &[u8]) -> Option<Node> {
-        let hash = hash(&self.hasher, from, text);
-        let same = |edge: &Edge| edge.from == from && edge.text.as_bytes() == text;
-        self.edges.find(hash, same).map(|edge| edge.to)
+        host.root
     }
 }
 
-fn hash(hasher: &RandomState, from: u32, text: &[u8]) -> u64 {
+impl Host {
+    /// Whether it has a rule at this depth, the number of slashes in its path.
+    fn has(&self, depth: usize) -> bool {
+        depth <= self.deepest as usize && self.depths >> depth.min(63) & 1 != 0
+    }
+
+    fn add(&mut self, depth: usize) {
+        self.depths |= 1 << depth.min(63);
+        self.deepest = self.deepest.max(u32::try_from(depth).unwrap_or(u32::MAX));
+    }
+}
+
+impl<T> Table<T> {
+    fn get(&self, group: u32, text: &str) -> Option<&T> {
+        let hash = hash(&self.hasher, group, text.as_bytes());
+        let entry = self.entries.find(hash, |entry| entry.is(group, text))?;
+        Some(&entry.value)
+    }
+}
+
+impl<T> Entry<T> {
+    fn is(&self, group: u32, text: &str) -> bool {
+        self.group == group && self.text.as_bytes() == text.as_bytes()
+    }
+}
+
+fn hash(hasher: &RandomState, group: u32, text: &[u8]) -> u64 {
     let mut hasher = hasher.build_hasher();
-    hasher.write_u32(from);
+    hasher.write_u32(group);
     hasher.write(text);
     hasher.finish()
 }
-
-mod build;
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 //! Short texts stored in place.
 
-/// Longest text stored in place, in bytes: what makes an edge of the router fill a cache line.
+/// Longest text stored in place, in bytes: what makes an entry of the router fill a cache line.
 const INLINE: usize = 30;
 
 /// A text that needs no second memory access while it is short.

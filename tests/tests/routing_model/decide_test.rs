@@ -104,7 +104,7 @@ struct Fraction {
 
 impl Fraction {
     fn of(&self, total: u32) -> u32 {
-        (u64::from(self.of_u32) * u64::from(total) >> 32) as u32
+        ((u64::from(self.of_u32) * u64::from(total)) >> 32) as u32
     }
 }
 

@@ -72,7 +72,7 @@ fn has_candidate(policy: &str) -> bool {
     candidate.is_some_and(|version| version.trim() != "(none)")
 }
 
-fn update() -> Result<()> {
+pub(super) fn update() -> Result<()> {
     run(&mut apt_get(&["update"])?)
 }
 

@@ -2,6 +2,7 @@
 
 mod apt;
 mod ebpf;
+mod kernels;
 
 use anyhow::{Result, bail};
 
@@ -36,12 +37,28 @@ const TOOLS: &[Tool] = &[
         packages: &["ethtool"],
         why: "tests switch checksum offload off with it",
     },
+    Tool {
+        program: "qemu-system-x86_64",
+        packages: &["qemu-system-x86"],
+        why: "tests run the kernel programs on other kernels in it",
+    },
+    Tool {
+        program: "busybox",
+        packages: &["busybox-static"],
+        why: "those tests need a system around them",
+    },
+    Tool {
+        program: "xz",
+        packages: &["xz-utils"],
+        why: "modules of those kernels are packed with it",
+    },
 ];
 
 /// Installs what is missing. Quick, and without the network, when nothing is.
 pub(crate) fn run() -> Result<()> {
     tools()?;
     cargo_parts()?;
+    kernels::fetch()?;
     let ready = ebpf::ready().or_else(|missing| ebpf::install(&missing))?;
     println!("setup: everything is there; kernel programs with {ready}");
     Ok(())

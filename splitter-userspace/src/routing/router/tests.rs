@@ -113,6 +113,24 @@ fn of_two_spellings_of_a_prefix_the_longer_wins() {
 }
 
 #[test]
+fn of_two_encodings_of_a_path_the_first_wins() {
+    for kind in [Prefix, Exact] {
+        let both = [("/%61", kind), ("/a", kind)];
+        assert_eq!(path(&both, "/a"), format!("/%61 {kind:?}"));
+    }
+    // Longer as it is compared, though it comes first and is longer as written too.
+    assert_eq!(
+        path(&[("/%61/", Prefix), ("/a", Prefix)], "/a"),
+        "/%61/ Prefix"
+    );
+    // Longer only as written.
+    assert_eq!(
+        path(&[("/%61", Prefix), ("/a/", Prefix)], "/a"),
+        "/a/ Prefix"
+    );
+}
+
+#[test]
 fn hosts() {
     let wildcard = [("*.foo.com", "/", Prefix)];
     assert_eq!(found(&wildcard, "bar.foo.com", "/"), "*.foo.com / Prefix");
@@ -282,8 +300,29 @@ fn rules_that_need_a_leading_slash_get_it() {
 }
 
 #[test]
-fn edges_fill_a_cache_line() {
-    assert_eq!(size_of::<Edge>(), 64);
+fn depths_without_end_are_told_apart_by_their_path() {
+    let deep = "/d".repeat(70);
+    let rule = format!("{deep}/x");
+    let lines = [
+        ("", "/d", Prefix),
+        ("", deep.as_str(), Prefix),
+        ("", rule.as_str(), Exact),
+    ];
+    assert_eq!(found(&lines, "", &rule), format!("{rule} Exact"));
+    assert_eq!(
+        found(&lines, "", &format!("{rule}/y")),
+        format!("{deep} Prefix")
+    );
+    assert_eq!(found(&lines, "", &"/d".repeat(69)), "/d Prefix");
+    assert_eq!(found(&lines, "", &"/e".repeat(2_000)), "no path: ");
+}
+
+#[test]
+fn entries_fill_a_cache_line() {
+    assert_eq!(
+        (size_of::<Entry<Host>>(), size_of::<Entry<Rule>>()),
+        (64, 64)
+    );
 }
 
 #[test]

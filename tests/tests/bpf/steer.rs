@@ -308,6 +308,12 @@ fn moved(
     Class::ALL.into_iter().filter(differs).collect()
 }
 
+/// How many random tables: fewer in an emulated machine, which says so.
+fn cases() -> u32 {
+    let text = std::env::var("SPLITTER_TEST_CASES").unwrap_or_else(|_| "48".to_owned());
+    text.parse().unwrap()
+}
+
 /// What a peer of that family connects to.
 fn local_for(peer: IpAddr) -> &'static str {
     match peer {
@@ -336,7 +342,7 @@ fn xdp_sk_lookup_and_user_space_agree_on_every_class() {
         any::<bool>(),
         proptest::collection::vec(close(), 24),
     );
-    let mut runner = TestRunner::new(Config::with_cases(48));
+    let mut runner = TestRunner::new(Config::with_cases(cases()));
     let loaded = std::cell::RefCell::new(loaded);
     let result = runner.run(&case, |(ranges, native_routing, peers)| {
         let policy = Policy {

@@ -1,0 +1,8 @@
+//! The kernel programs in the kernel. Needs root, and fails without.
+
+mod classes;
+mod ingress;
+mod kernels;
+mod load;
+mod maps;
+mod steer;
