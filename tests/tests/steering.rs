@@ -266,6 +266,26 @@ fn without_rights_auto_steps_down_and_says_so() {
     assert!(site.stop().success());
 }
 
+/// The same with the capabilities that `deploy/` names, and no other.
+const RIGHTS: [&str; 4] = [
+    "setpriv",
+    "--bounding-set=-all,+bpf,+net_admin,+perfmon,+net_bind_service",
+    "--inh-caps=-all",
+    "--",
+];
+
+#[test]
+fn the_documented_capabilities_are_enough() {
+    let mut site = site();
+    let args = site.run_args(&format!("--steering xdp {BOTH} --keep-attached"));
+    let command = site.command_under(&RIGHTS, &args);
+    site.start_as(command);
+    let (out, pod) = (&site.nodes.out, &site.nodes.pod);
+    answered_by(&site, out, "203.0.113.1:80", "203.0.113.2", "north-south");
+    answered_by(&site, pod, "203.0.113.1:80", "10.244.0.7", "east-west");
+    assert!(site.stop().success());
+}
+
 #[test]
 fn a_mode_asked_for_by_name_is_had_or_an_error() {
     let site = site();

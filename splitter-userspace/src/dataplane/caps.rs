@@ -6,6 +6,7 @@ use super::error::DataplaneError;
 
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
 /// Checks that this thread may load and attach network programs.
@@ -36,9 +37,15 @@ fn missing(bits: u64) -> Option<(&'static str, &'static str)> {
             "to attach programs to interfaces and the network namespace",
         ));
     }
-    // CAP_SYS_ADMIN is what CAP_BPF was a part of, and still includes it.
+    // CAP_SYS_ADMIN is what the others were a part of, and still includes them.
     if !has(CAP_BPF) && !has(CAP_SYS_ADMIN) {
         return Some(("CAP_BPF", "to make maps and load programs"));
+    }
+    if !has(CAP_PERFMON) && !has(CAP_SYS_ADMIN) {
+        return Some((
+            "CAP_PERFMON",
+            "without it the kernel refuses the programs' arithmetic with pointers",
+        ));
     }
     None
 }
@@ -53,7 +60,9 @@ mod tests {
         assert_eq!(name(u64::MAX), None);
         assert_eq!(name(0), Some("CAP_NET_ADMIN"));
         assert_eq!(name(1 << CAP_NET_ADMIN), Some("CAP_BPF"));
-        assert_eq!(name(1 << CAP_NET_ADMIN | 1 << CAP_BPF), None);
+        let without = 1 << CAP_NET_ADMIN | 1 << CAP_BPF;
+        assert_eq!(name(without), Some("CAP_PERFMON"));
+        assert_eq!(name(without | 1 << CAP_PERFMON), None);
         assert_eq!(name(1 << CAP_NET_ADMIN | 1 << CAP_SYS_ADMIN), None);
     }
 

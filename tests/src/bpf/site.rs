@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output};
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{BpfFs, Namespace, Nodes};
 use crate::backend::Backend;
-use crate::client::{self, Answer};
+use crate::client::{self, Answer, Client};
 use crate::eventually;
 use crate::manifests::Manifests;
 use crate::prometheus::Page;
@@ -198,10 +198,13 @@ impl Site {
 
     fn try_admin(&self, path: &str) -> Option<Answer> {
         let admin: SocketAddr = ADMIN.parse().unwrap();
-        let open = || std::net::TcpStream::connect(admin).is_ok();
-        self.nodes
-            .node
-            .run(|| open().then(|| client::get(admin, "admin", path)))
+        self.nodes.node.run(|| {
+            // It may not be there yet, or be gone again.
+            TcpStream::connect(admin).ok()?;
+            let mut client = Client::connect(admin);
+            client.send(format!("GET {path} HTTP/1.1\r\nHost: admin\r\n\r\n"));
+            client.try_answer("GET")
+        })
     }
 
     /// An admin page.

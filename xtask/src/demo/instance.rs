@@ -28,9 +28,9 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Starts it and waits until it serves.
-    pub(super) fn start(manifests: &Path, interrupt: &Interrupt) -> Result<Self> {
-        let mut child = command(manifests)?
+    /// Starts it with further arguments and waits until it serves.
+    pub(super) fn start(manifests: &Path, args: &[&str], interrupt: &Interrupt) -> Result<Self> {
+        let mut child = command(manifests, args)?
             .spawn()
             .context("cannot start splitter")?;
         let lines = child.stderr.take().map(lines);
@@ -89,7 +89,7 @@ impl Drop for Instance {
 }
 
 /// One worker, so that one exact share is seen; nothing of our own environment.
-fn command(manifests: &Path) -> Result<Command> {
+fn command(manifests: &Path, args: &[&str]) -> Result<Command> {
     let here = std::env::current_exe().context("where is this program?")?;
     let mut command = Command::new(here.with_file_name("splitter"));
     for (name, _) in std::env::vars_os() {
@@ -98,10 +98,10 @@ fn command(manifests: &Path) -> Result<Command> {
         }
     }
     command
-        .args(["run", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-        .args(["--workers", "1", "--steering", "none"])
+        .args(["run", "--admin", "127.0.0.1:0", "--workers", "1"])
         .args(["--access-log", "off", "--log-format", "json", "--manifests"])
         .arg(manifests)
+        .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -1,8 +1,7 @@
 //! `cargo xtask demo`: real traffic through a real proxy, and a table of what became of it.
 //!
-//! Each part is a module with one function that shows it and counts what does not hold: [`split`]
-//! is the proxy's. The steering part, which needs root, belongs beside it as `demo::steering` and
-//! is called in [`show`].
+//! Each part is a module with one function that shows it and counts what does not hold:
+//! [`steering`] is the kernel programs' and needs root, [`split`] is the proxy's.
 
 mod backend;
 mod cases;
@@ -11,8 +10,10 @@ mod instance;
 mod interrupt;
 mod manifests;
 mod metrics;
+mod net;
 mod report;
 mod split;
+mod steering;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -53,6 +54,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
 /// Shows every part; returns how many expectations did not hold.
 fn show(args: &DemoArgs, interrupt: &Interrupt) -> Result<usize> {
     let mut report = Report::to_stdout();
+    // First, as the other one may stay.
+    steering::show(&mut report, interrupt)?;
     split::show(&mut report, interrupt, args.stay)?;
     Ok(report.failed())
 }

@@ -60,7 +60,11 @@ impl Stage {
     fn set(interrupt: &Interrupt) -> Result<Self> {
         let backends = [Backend::start(STABLE)?, Backend::start(CANARY)?];
         let manifests = Manifests::write(backends[0].addr(), backends[1].addr())?;
-        let splitter = Instance::start(manifests.dir(), interrupt)?;
+        let splitter = Instance::start(
+            manifests.dir(),
+            &["--http=127.0.0.1:0", "--steering=none"],
+            interrupt,
+        )?;
         Ok(Stage {
             client: Client::connect(splitter.http(), interrupt)?,
             admin: Client::connect(splitter.admin(), interrupt)?,
