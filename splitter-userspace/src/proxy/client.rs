@@ -185,6 +185,13 @@ impl Client {
         self.begun.get() < self.guard.borrow().heads()
     }
 
+    /// Whether the client has left while its only request is in hand; else the task is woken when
+    /// it does. A client that ends only its own side has left too, as for nginx.
+    pub fn poll_gone(&self, cx: &mut Context<'_>) -> bool {
+        let waits = self.requests.get() > 0 && self.phase() == Phase::Idle;
+        waits && !self.is_begun_late() && self.socket.poll_gone(cx)
+    }
+
     /// Sets the deadline for what the connection waits for now, unless one runs.
     pub fn arm(&self) {
         if self.socket.has_deadline() {

@@ -48,18 +48,30 @@ async fn serve_http1(worker: &Rc<Worker>, client: &Rc<Client>) {
     let service = service_fn(|request| service::serve(worker.clone(), client.clone(), request));
     let limits = worker.limits();
     let mut connection = http1::Builder::new()
+        // Whether the client has left is looked at here, once a turn: hyper would try to read in
+        // every round of its loop.
+        .half_close(true)
         // The guard has counted by then; hyper only needs room.
         .max_headers(limits.max_headers + 1)
         .max_buf_size((limits.max_head_bytes * 2).max(BUFFER_MIN))
         .serve_connection(ClientIo(client.clone()), service);
-    let mut told = false;
+    let (mut told, mut gone) = (false, false);
     let ended = std::future::poll_fn(|cx| {
         if worker.is_draining() && !std::mem::replace(&mut told, true) {
             Pin::new(&mut connection).graceful_shutdown();
         }
-        Pin::new(&mut connection).poll(cx)
+        let polled = Pin::new(&mut connection).poll(cx);
+        if polled.is_pending() && client.poll_gone(cx) {
+            gone = true;
+            return Poll::Ready(Ok(()));
+        }
+        polled
     })
     .await;
+    if gone {
+        // Dropping the request cancels it.
+        return;
+    }
     let early = connection.into_parts().read_buf;
     if client.protocol() == Protocol::Http2 {
         return;

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use http::{HeaderMap, Method, Request, Response, Uri};
 use hyper::body::Incoming;
@@ -14,7 +14,6 @@ use super::journal::Journal;
 use super::upstream::{Failed, Upstream};
 use super::worker::Worker;
 use crate::model::Backend;
-use crate::telemetry::UpstreamRecord;
 
 /// How many Endpoints one request may be sent to: the first and one more.
 const TRIES_MAX: usize = 2;
@@ -56,15 +55,7 @@ pub async fn forward(
             break;
         };
         tried[attempt] = endpoint;
-        journal.picked = Some(Instant::now());
-        journal.upstream = Some(UpstreamRecord {
-            addr: endpoint,
-            tries: attempt as u32 + 1,
-            connect: None,
-            header: None,
-            response: Duration::ZERO,
-            status: None,
-        });
+        journal.pick(endpoint, attempt as u32 + 1);
         match try_endpoint(worker, endpoint, request, journal).await {
             Ok(exchanged) => {
                 worker.endpoint_answered(endpoint);

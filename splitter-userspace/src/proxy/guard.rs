@@ -172,7 +172,9 @@ impl Guard {
         let Some(line) = line.strip_suffix(b"\r\n") else {
             return Err(fault);
         };
-        if memchr::memchr2(b'\r', 0, line).is_some() {
+        // The lines of heads and trailers are judged byte by byte below.
+        let judged = matches!(self.state, State::Head | State::Trailers);
+        if !judged && memchr::memchr2(b'\r', 0, line).is_some() {
             return Err(fault);
         }
         match self.state {

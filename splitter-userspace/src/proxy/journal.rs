@@ -1,8 +1,9 @@
 //! What is remembered of a request until it ends, to be counted and logged once.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::header::{REFERER, USER_AGENT};
 use http::uri::PathAndQuery;
@@ -95,6 +96,23 @@ impl Journal {
         &self.current
     }
 
+    /// An Endpoint is chosen: its time begins. For the first one that is the request's begin, to
+    /// the microsecond.
+    pub fn pick(&mut self, addr: SocketAddr, tries: u32) {
+        self.picked = Some(match tries {
+            1 => self.began,
+            _ => Instant::now(),
+        });
+        self.upstream = Some(UpstreamRecord {
+            addr,
+            tries,
+            connect: None,
+            header: None,
+            response: Duration::ZERO,
+            status: None,
+        });
+    }
+
     /// Names the host that was asked for, as the client wrote it.
     pub fn set_host(&mut self, host: &HeaderValue) {
         self.host = Some(host.clone());
@@ -126,10 +144,11 @@ impl Journal {
         if std::mem::replace(&mut self.done, true) {
             return;
         }
+        let now = Instant::now();
         if let (Some(upstream), Some(picked)) = (&mut self.upstream, self.picked) {
-            upstream.response = picked.elapsed();
+            upstream.response = now - picked;
         }
-        self.write();
+        self.write(now - self.began);
         self.client.end();
     }
 
@@ -142,7 +161,7 @@ impl Journal {
         self.complete();
     }
 
-    fn write(&self) {
+    fn write(&self, duration: Duration) {
         let snapshot = &self.current.live.snapshot;
         let location = self
             .location
@@ -169,7 +188,7 @@ impl Journal {
             status: self.status,
             request_bytes: self.request_head + body,
             response_bytes: self.response_bytes,
-            duration: self.began.elapsed(),
+            duration,
             upstream: self.upstream,
         });
     }

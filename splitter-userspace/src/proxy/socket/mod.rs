@@ -172,6 +172,28 @@ impl Socket {
         }
     }
 
+    /// Whether the peer has ended its side; else `cx`'s task is woken when it does.
+    pub fn poll_gone(&self, cx: &mut Context<'_>) -> bool {
+        if self.lazy.get() && self.is_unregistered() {
+            remember(&self.read_waker, cx.waker());
+            return false;
+        }
+        let Ok(fd) = self.registered() else {
+            return true;
+        };
+        match fd.poll_read_ready(cx) {
+            Poll::Ready(Ok(mut guard)) => {
+                guard.retain_ready();
+                guard.ready().is_read_closed()
+            }
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => {
+                remember(&self.read_waker, cx.waker());
+                false
+            }
+        }
+    }
+
     /// Takes `bufs` to send: holds what is small, sends what is large. Never takes part of a slice
     /// and fails; `Ready(Ok(n))` means that `n` bytes are taken.
     pub fn poll_write(
