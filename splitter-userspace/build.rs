@@ -8,6 +8,9 @@
 
 #![allow(clippy::print_stdout, reason = "cargo reads the output")]
 
+#[path = "build/btf.rs"]
+mod btf;
+
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -33,13 +36,20 @@ fn main() {
         )),
     };
     let written = match result {
-        Ok(object) => fs::copy(object, &paths.object).map(|_| ()),
+        Ok(object) => readable(&object).and_then(|bytes| fs::write(&paths.object, bytes)),
         Err(why) if mode == "require" => fail(&why),
         Err(why) => stub(&paths, &mode, &why),
     };
     if let Err(error) = written {
         fail(&format!("cannot write {}: {error}", paths.object.display()));
     }
+}
+
+/// The object, with its texts marked as such.
+fn readable(object: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = fs::read(object)?;
+    btf::mark_text(&mut bytes).ok_or_else(|| io::Error::other("its type information is broken"))?;
+    Ok(bytes)
 }
 
 /// Ends the build with a message.
@@ -96,6 +106,7 @@ impl Paths {
         let lock = self.source.join("Cargo.lock");
         println!("cargo:rerun-if-changed={}", lock.display());
         println!("cargo:rerun-if-changed=build.rs");
+        println!("cargo:rerun-if-changed=build/btf.rs");
         println!("cargo:rerun-if-env-changed=SPLITTER_BPF");
         println!("cargo:rerun-if-env-changed=SPLITTER_BPF_RUSTC");
     }

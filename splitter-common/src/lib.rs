@@ -14,6 +14,7 @@ mod iface;
 mod layout;
 mod limits;
 mod listener;
+mod name;
 #[cfg(feature = "user")]
 mod pod;
 mod pool;
@@ -28,6 +29,7 @@ pub use config::{Config, Limit, Settings, SpoofAction};
 pub use iface::Role;
 pub use limits::*;
 pub use listener::{AddressKey, Fallback, ListenerValue, PortKey};
+pub use name::{SplitName, Text, read_text, write_text};
 pub use pool::{Pool, PoolInfo, PoolState};
 pub use prefix::{
     Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, kind4, kind6, words_of,

@@ -2,7 +2,7 @@
 
 use crate::{
     AddressKey, BucketKey, BucketState, Cidr4Key, Cidr6Key, Config, Count, Counters, ListenerValue,
-    PoolInfo, PortKey, PrefixIndex, PrefixValue, Settings, Slot, SlotStats,
+    PoolInfo, PortKey, PrefixIndex, PrefixValue, Settings, Slot, SlotStats, SplitName,
 };
 
 /// Says that a type is plain bytes.
@@ -34,4 +34,5 @@ pod!(
     Settings,
     Slot,
     SlotStats,
+    SplitName,
 );

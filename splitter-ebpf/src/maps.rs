@@ -9,7 +9,7 @@ use splitter_common::{
     AddressKey, BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count,
     Counters, INDEX_ENTRIES, ListenerValue, MAX_LISTENERS, MAX_POOL_SOCKETS, MAX_PREFIXES,
     MAX_SLOTS, MAX_SOURCES, Note, Peer, Pool, PoolInfo, PortKey, PrefixIndex, PrefixTable,
-    PrefixValue, REASONS, Role, Settings, Slot, SlotStats, Tables,
+    PrefixValue, REASONS, Role, Settings, Slot, SlotStats, SplitName, Tables,
 };
 use splitter_ebpf::bucket::Bucket;
 use splitter_ebpf::ingress::Node;
@@ -54,6 +54,8 @@ static SOURCE_BUCKETS: LruHashMap<BucketKey, BucketState, { MAX_SOURCES as usize
 static SPLITS: Array<Slot, { MAX_SLOTS as usize }, MMAPABLE> = Array::new();
 #[btf_map(name = "split_stats")]
 static SPLIT_STATS: Array<SlotStats, { MAX_SLOTS as usize }, MMAPABLE> = Array::new();
+#[btf_map(name = "split_names")]
+static SPLIT_NAMES: HashMap<u32, SplitName, { MAX_SLOTS as usize }, NO_PREALLOC> = HashMap::new();
 
 /// What the programs go by at this moment: one buffer of everything that exists twice.
 pub struct InForce<R> {

@@ -73,6 +73,9 @@ impl Publisher {
         } else {
             self.metrics.applied(generation);
         }
+        if let Err(error) = self.splits.name(&next, &snapshot) {
+            tracing::warn!(%error, generation, "the maps do not say what every slot is called");
+        }
         let router = present.router_for(&snapshot);
         let live = Arc::new(Live::new(generation, snapshot, router, next.slots.clone()));
         self.tracker.add(&live);

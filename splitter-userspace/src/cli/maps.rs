@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use splitter_common::{Class, Fallback, Limit, Pool, Settings, Spoof, SpoofAction};
 
 use super::instance::{Dump, InstanceArgs, SplitDump};
-use crate::dataplane::Pinned;
+use crate::dataplane::{Pinned, PinnedName};
 use crate::routing::SlotId;
 
 /// Arguments of `splitter maps`.
@@ -20,7 +20,7 @@ pub struct MapsArgs {
 
 impl MapsArgs {
     /// Prints everything as JSON in a stable order. `weights` has the form that it has in
-    /// `/config_dump`; without a running instance it has no names.
+    /// `/config_dump`; without a running instance there is no `wanted`.
     ///
     /// # Errors
     /// When nothing is pinned, or a map cannot be read.
@@ -30,7 +30,10 @@ impl MapsArgs {
         let dump = match self.instance.ask(Some(&pinned)) {
             Ok(dump) => Some(dump),
             Err(error) => {
-                writeln!(std::io::stderr(), "note: slots have no names: {error:#}")?;
+                writeln!(
+                    std::io::stderr(),
+                    "note: nobody says which weights the objects ask for: {error:#}"
+                )?;
                 None
             }
         };
@@ -70,7 +73,7 @@ fn maps(pinned: &Pinned, dump: Option<&Dump>) -> anyhow::Result<Value> {
         "listeners": listeners.collect::<Vec<_>>(),
         "pools": pools.collect::<Vec<_>>(),
         "counters": counts.collect::<Vec<_>>(),
-        "weights": weights(pinned, dump),
+        "weights": weights(pinned, dump)?,
     }))
 }
 
@@ -111,33 +114,40 @@ fn limit(limit: Limit) -> Value {
     }
 }
 
-/// The slots that hold anything.
-fn weights(pinned: &Pinned, dump: Option<&Dump>) -> Vec<Value> {
+/// The slots that hold anything, with the names that lie beside them.
+fn weights(pinned: &Pinned, dump: Option<&Dump>) -> anyhow::Result<Vec<Value>> {
+    let names = pinned.names()?;
     let table = &pinned.splits.table;
-    let named = |slot: u32| {
+    let wanted = |slot: u32| {
         let mut splits = dump.into_iter().flat_map(|dump| &dump.weights);
         splits.find(|split| split.slot == Some(slot))
     };
     let used = (0..table.len()).filter(|slot| table.read(SlotId(*slot)).count > 0);
-    used.map(|slot| split(pinned, slot, named(slot))).collect()
+    let splits = used.map(|slot| split(pinned, slot, names.get(&slot), wanted(slot)));
+    Ok(splits.collect())
 }
 
-fn split(pinned: &Pinned, slot: u32, named: Option<&SplitDump>) -> Value {
+fn split(
+    pinned: &Pinned,
+    slot: u32,
+    name: Option<&PinnedName>,
+    wanted: Option<&SplitDump>,
+) -> Value {
     let held = pinned.splits.table.read(SlotId(slot));
     let chosen = pinned.splits.stats.read(SlotId(slot));
     let variants = held.variants.iter().zip(chosen).take(held.count as usize);
     let variants = variants.enumerate().map(|(index, (variant, chosen))| {
-        let named = named.and_then(|split| split.variants.get(index));
+        let wanted = wanted.and_then(|split| split.variants.get(index));
         json!({
-            "name": named.map(|variant| &variant.name),
-            "wanted": named.map(|variant| variant.wanted),
+            "name": name.and_then(|name| name.variants.get(index)),
+            "wanted": wanted.map(|variant| variant.wanted),
             "live": variant.weight,
             "chosen": chosen,
             "backend": variant.backend,
         })
     });
     json!({
-        "location": named.map(|split| &split.location),
+        "location": name.map(|name| &name.location),
         "slot": slot,
         "generation": held.generation,
         "variants": variants.collect::<Vec<_>>(),

@@ -1,17 +1,16 @@
 //! The kernel side as it lies in a pin directory, whether its instance runs or not.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use aya::Pod;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
 use splitter_common::{
     AddressKey, Cidr4Key, Cidr6Key, Config, Counters as Value, ListenerValue, MAX_POOL_SOCKETS,
-    PoolInfo, PoolState, PortKey, PrefixKind, PrefixValue, Settings,
+    PoolInfo, PoolState, PortKey, PrefixKind, PrefixValue, Settings, SplitName, read_text,
 };
 
 use super::attach::LINK_PREFIX;
@@ -20,10 +19,8 @@ use super::counters::{Counters, Counts};
 use super::error::DataplaneError;
 use super::maps::map_error;
 use super::pin;
-use super::slots::SlotTable;
 use super::spec::MAPS;
 use super::splits::Splits;
-use super::stats::SplitStats;
 use super::tables::reason;
 
 /// The maps in one pin directory.
@@ -40,6 +37,15 @@ pub struct PinnedListener {
     pub addr: SocketAddr,
     /// Number and policy.
     pub value: ListenerValue,
+}
+
+/// What a slot is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedName {
+    /// Host, path and path type, as [`crate::model::LocationKey`] is printed.
+    pub location: String,
+    /// `stable`, then the Services of the canaries.
+    pub variants: Vec<String>,
 }
 
 impl Pinned {
@@ -66,23 +72,9 @@ impl Pinned {
                 return Err(DataplaneError::Mismatch(why));
             }
         }
-        let mapped = |map| {
-            move |source| DataplaneError::Map {
-                what: "map",
-                map,
-                source,
-            }
-        };
         let (slots, stats) = (open(&dir, "splits")?, open(&dir, "split_stats")?);
-        let slots = SlotTable::of_map(slots.fd().as_fd()).map_err(mapped("splits"))?;
-        let stats = SplitStats::of_map(stats.fd().as_fd()).map_err(mapped("split_stats"))?;
-        Ok(Pinned {
-            dir,
-            splits: Splits {
-                table: Arc::new(slots),
-                stats: Arc::new(stats),
-            },
-        })
+        let splits = Splits::over(&slots, &stats)?;
+        Ok(Pinned { dir, splits })
     }
 
     /// Where it is.
@@ -176,6 +168,28 @@ impl Pinned {
             }
         }
         Ok(found)
+    }
+
+    /// What the slots are called, by their numbers.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn names(&self) -> Result<BTreeMap<u32, PinnedName>, DataplaneError> {
+        let all: Vec<(u32, SplitName)> = self.entries("split_names")?;
+        let text = |place: &[i8]| {
+            let bytes: Vec<u8> = read_text(place).collect();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let named = all.into_iter().map(|(slot, name)| {
+            let (host, path) = (text(&name.host), text(&name.path));
+            let variants = name.variants.iter().map(|variant| text(variant));
+            let name = PinnedName {
+                location: format!("{host}{path} ({})", text(&name.kind)),
+                variants: variants.filter(|variant| !variant.is_empty()).collect(),
+            };
+            (slot, name)
+        });
+        Ok(named.collect())
     }
 
     /// What the programs have counted.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,10 +21,8 @@ use super::pin::{PinDir, pin_error};
 use super::policy::Policy;
 use super::pools::Pools;
 use super::prefixes::{LeftOut, Prefixes, Ranges};
-use super::slots::SlotTable;
 use super::spec::MAPS;
 use super::splits::Splits;
-use super::stats::SplitStats;
 use super::tables::ClassTables;
 
 /// What to load and where to attach it.
@@ -67,14 +64,11 @@ pub struct ProgramReport {
 
 /// The loaded programs and their maps. Detached on drop, unless they are kept.
 pub struct Kernel {
-    /// The weights.
-    pub slots: Arc<SlotTable>,
-    /// The decisions.
-    pub stats: Arc<SplitStats>,
     /// The sockets.
     pub pools: Pools,
     /// What the programs counted.
     pub counters: Arc<Counters>,
+    splits: Splits,
     tables: ClassTables,
     report: Report,
     external: Vec<Interface>,
@@ -103,53 +97,24 @@ impl Kernel {
             programs.push(load(&mut ebpf, "ingress")?);
         }
         let mut maps = Maps(&mut ebpf);
-        let slots = maps.take_data("splits")?;
-        let stats = maps.take_data("split_stats")?;
+        let splits = Splits::of_maps(&mut maps)?;
         let tables = ClassTables::new(&mut maps)?;
         let pools = Pools::new(&mut maps)?;
-        let counters = Counters::new(&mut maps)?;
-
-        let mut attached = Vec::new();
-        if let Some(kind) = options.xdp {
-            for nic in &external {
-                attached.push(attach_xdp(&mut ebpf, nic, kind, dir.path())?);
-            }
-        }
-        attached.push(attach_lookup(&mut ebpf, dir.path())?);
-        if options.keep_attached {
-            let kept: Result<_, _> = attached.into_iter().map(Attached::keep).collect();
-            attached = kept?;
-        }
+        let counters = Arc::new(Counters::new(&mut maps)?);
+        splits.clear();
+        let attached = attach(&mut ebpf, options, &external, dir.path())?;
         let mode = options.xdp.map_or("none", XdpKind::name);
+        let interfaces = external.iter().map(|nic| (nic.name.clone(), mode));
         let report = Report {
             kernel: release(),
             pin_dir: dir.path().to_owned(),
             programs,
-            interfaces: external
-                .iter()
-                .map(|nic| (nic.name.clone(), mode))
-                .collect(),
+            interfaces: interfaces.collect(),
         };
-        let mapped = |map| {
-            move |source| DataplaneError::Map {
-                what: "map",
-                map,
-                source,
-            }
-        };
-        let slots = SlotTable::of_map(slots.fd().as_fd()).map_err(mapped("splits"))?;
-        let stats = SplitStats::of_map(stats.fd().as_fd()).map_err(mapped("split_stats"))?;
-        let (slots, stats) = (Arc::new(slots), Arc::new(stats));
-        let splits = Splits {
-            table: slots.clone(),
-            stats: stats.clone(),
-        };
-        splits.clear();
         Ok(Kernel {
-            slots,
-            stats,
+            splits,
             pools,
-            counters: Arc::new(counters),
+            counters,
             tables,
             report,
             external,
@@ -161,10 +126,7 @@ impl Kernel {
 
     /// The weights and the decisions, which outlive this.
     pub fn splits(&self) -> Splits {
-        Splits {
-            table: self.slots.clone(),
-            stats: self.stats.clone(),
-        }
+        self.splits.clone()
     }
 
     /// What loading did.
@@ -219,6 +181,26 @@ impl Kernel {
     /// A loaded program by its name, for test runs.
     pub fn program(&self, name: &str) -> Option<&Program> {
         self.ebpf.program(name)
+    }
+}
+
+/// Attaches everything; nothing stays attached when a part cannot be.
+fn attach(
+    ebpf: &mut Ebpf,
+    options: &KernelOptions,
+    nics: &[Interface],
+    dir: &Path,
+) -> Result<Vec<Attached>, DataplaneError> {
+    let mut attached = Vec::new();
+    if let Some(kind) = options.xdp {
+        for nic in nics {
+            attached.push(attach_xdp(ebpf, nic, kind, dir)?);
+        }
+    }
+    attached.push(attach_lookup(ebpf, dir)?);
+    match options.keep_attached {
+        true => attached.into_iter().map(Attached::keep).collect(),
+        false => Ok(attached),
     }
 }
 

@@ -8,7 +8,7 @@ use aya::maps::{MapData, MapError};
 use splitter_common::{
     AddressKey, BucketKey, BucketState, Cidr4Key, Cidr6Key, Class, Config, Counters, INDEX_ENTRIES,
     ListenerValue, MAX_LISTENERS, MAX_MAP_NAME, MAX_POOL_SOCKETS, MAX_PREFIXES, MAX_SLOTS,
-    MAX_SOURCES, PoolInfo, PortKey, PrefixIndex, PrefixValue, Slot, SlotStats,
+    MAX_SOURCES, PoolInfo, PortKey, PrefixIndex, PrefixValue, Slot, SlotStats, SplitName,
 };
 use std::os::fd::AsFd as _;
 
@@ -49,7 +49,7 @@ const fn map<K, V>(name: &'static str, kind: u32, max_entries: u32, flags: u32) 
 }
 
 /// Every map of the object.
-pub const MAPS: [MapSpec; 14] = [
+pub const MAPS: [MapSpec; 15] = [
     map::<u32, Config>("config", ARRAY, 1, MMAPABLE),
     map::<Cidr4Key, PrefixValue>("cidr4", HASH, MAX_PREFIXES, NO_PREALLOC),
     map::<Cidr6Key, PrefixValue>("cidr6", HASH, MAX_PREFIXES, NO_PREALLOC),
@@ -64,6 +64,7 @@ pub const MAPS: [MapSpec; 14] = [
     map::<BucketKey, BucketState>("source_buckets", LRU_HASH, MAX_SOURCES, 0),
     map::<u32, Slot>("splits", ARRAY, MAX_SLOTS, MMAPABLE),
     map::<u32, SlotStats>("split_stats", ARRAY, MAX_SLOTS, MMAPABLE),
+    map::<u32, SplitName>("split_names", HASH, MAX_SLOTS, NO_PREALLOC),
 ];
 
 impl MapSpec {

@@ -1,14 +1,19 @@
 //! The weights with the decisions made by them.
 
 use std::io;
-use std::sync::Arc;
+use std::os::fd::AsFd as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use aya::maps::MapData;
 use splitter_common::MAX_SLOTS;
 
-use super::plan::{SlotError, SlotOp, apply};
+use super::error::DataplaneError;
+use super::maps::Maps;
+use super::names::Names;
+use super::plan::{SlotError, SlotOp, SlotPlan, apply};
 use super::slots::SlotTable;
 use super::stats::SplitStats;
-use crate::model::{MAX_VARIANTS, Weights};
+use crate::model::{MAX_VARIANTS, Snapshot, Weights};
 use crate::routing::{SlotId, WeightSource};
 
 /// The slots of all Splits and their counters. Cheap to clone.
@@ -18,6 +23,8 @@ pub struct Splits {
     pub table: Arc<SlotTable>,
     /// How often each Variant was chosen.
     pub stats: Arc<SplitStats>,
+    /// What the slots are called, where they lie in maps.
+    pub(super) names: Option<Arc<Mutex<Names>>>,
 }
 
 impl Splits {
@@ -29,6 +36,35 @@ impl Splits {
         Ok(Splits {
             table: Arc::new(SlotTable::in_memory()?),
             stats: Arc::new(SplitStats::in_memory()?),
+            names: None,
+        })
+    }
+
+    /// The maps of the loaded object.
+    pub(super) fn of_maps(maps: &mut Maps<'_>) -> Result<Self, DataplaneError> {
+        let (slots, stats) = (maps.take_data("splits")?, maps.take_data("split_stats")?);
+        let names = Names::new(maps)?;
+        Ok(Splits {
+            names: Some(Arc::new(Mutex::new(names))),
+            ..Splits::over(&slots, &stats)?
+        })
+    }
+
+    /// The memory of these two maps.
+    pub(super) fn over(slots: &MapData, stats: &MapData) -> Result<Self, DataplaneError> {
+        let mapped = |map| {
+            move |source| DataplaneError::Map {
+                what: "map",
+                map,
+                source,
+            }
+        };
+        let table = SlotTable::of_map(slots.fd().as_fd()).map_err(mapped("splits"))?;
+        let stats = SplitStats::of_map(stats.fd().as_fd()).map_err(mapped("split_stats"))?;
+        Ok(Splits {
+            table: Arc::new(table),
+            stats: Arc::new(stats),
+            names: None,
         })
     }
 
@@ -52,6 +88,22 @@ impl Splits {
             }
         }
         Ok(())
+    }
+}
+
+impl Splits {
+    /// Says what the slots of a plan are called, for whoever reads the maps.
+    ///
+    /// # Errors
+    /// When the map cannot be written. The weights do not depend on it.
+    pub fn name(&self, plan: &SlotPlan, snapshot: &Snapshot) -> Result<(), DataplaneError> {
+        match &self.names {
+            Some(names) => {
+                let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+                names.update(plan, snapshot)
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The same tests on the oldest kernel that is supported and one between it and today's.
 
+#![allow(clippy::print_stdout, reason = "the verifier's figures are for people")]
+
 use splitter_tests::vm;
 
 /// Loading and attaching, and every test run. The tests with real connections follow the host's

@@ -4,9 +4,14 @@
 
 use std::net::TcpListener;
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 
 use serde_json::Value;
-use splitter::dataplane::{Policy, SlotContent};
+use splitter::dataplane::{Pinned, Policy, SlotAllocator, SlotContent, plan};
+use splitter::model::{
+    Backend, BackendId, BackendKey, HostPattern, Kind, Location, LocationKey, ObjectRef, PathKind,
+    Snapshot, Split, Variant,
+};
 use splitter::routing::{SlotId, WeightSource as _};
 use splitter_common::{Fallback, Pool};
 use splitter_tests::bpf::Loaded;
@@ -31,7 +36,7 @@ fn dump(loaded: &Loaded, map: &str) -> String {
     command("bpftool", &["map", "dump", "pinned", &path(loaded, map)])
 }
 
-const MAPS: [&str; 14] = [
+const MAPS: [&str; 15] = [
     "config",
     "cidr4",
     "cidr6",
@@ -46,6 +51,7 @@ const MAPS: [&str; 14] = [
     "source_buckets",
     "splits",
     "split_stats",
+    "split_names",
 ];
 
 #[test]
@@ -149,7 +155,7 @@ fn hex(words: &[u32]) -> Vec<String> {
 #[test]
 fn both_sides_see_the_same_weights() {
     let loaded = Loaded::new(&Policy::default());
-    let slots = &loaded.kernel.slots;
+    let slots = loaded.kernel.splits().table;
     slots
         .write(SLOT, &SlotContent::new([(80, 3), (20, 4)]), 12)
         .unwrap();
@@ -194,8 +200,82 @@ fn both_sides_see_the_same_weights() {
 fn decisions_are_counted_beside_the_weights() {
     let loaded = Loaded::new(&Policy::default());
     for _ in 0..3 {
-        loaded.kernel.stats.count(SLOT, 1);
+        loaded.kernel.splits().stats.count(SLOT, 1);
     }
     let stats = bpftool(&loaded, "dump", "split_stats");
     assert_eq!(stats[7]["formatted"]["value"]["chosen"][1], 3);
+}
+
+/// A Snapshot with one Location that is split.
+fn snapshot() -> Snapshot {
+    let ingress = ObjectRef::new(Kind::Ingress, "default", "shop");
+    let backend = |service: &str| {
+        Arc::new(Backend {
+            key: BackendKey {
+                namespace: "default".into(),
+                service: service.into(),
+                port: "80".into(),
+            },
+            fault: None,
+            endpoints: Vec::new(),
+        })
+    };
+    let variant = |name: &str, backend, weight| Variant {
+        name: name.into(),
+        ingress: ingress.clone(),
+        backend: BackendId(backend),
+        weight,
+    };
+    let location = Location {
+        key: LocationKey {
+            host: HostPattern::Exact("shop.example".into()),
+            path: "/cart".into(),
+            kind: PathKind::Prefix,
+        },
+        split: Split {
+            variants: vec![variant("stable", 0, 80), variant("shop-new", 1, 20)],
+            rules: Vec::new(),
+        },
+        ingress: ingress.clone(),
+    };
+    Snapshot {
+        hosts: Vec::new(),
+        locations: vec![Arc::new(location)],
+        backends: vec![backend("shop"), backend("shop-new")],
+    }
+}
+
+#[test]
+fn slots_have_names_that_bpftool_prints_as_text() {
+    let loaded = Loaded::new(&Policy::default());
+    let splits = loaded.kernel.splits();
+    let (snapshot, mut slots) = (snapshot(), SlotAllocator::default());
+    let first = plan(&snapshot, 1, &mut slots);
+    splits.name(&first, &snapshot).unwrap();
+    let names = bpftool(&loaded, "dump", "split_names");
+    let name = &names[0]["formatted"]["value"];
+    let variants = &name["variants"];
+    assert_eq!(
+        (&name["host"], &name["path"]),
+        (&"shop.example".into(), &"/cart".into())
+    );
+    assert_eq!(
+        (&name["kind"], &variants[0]),
+        (&"Prefix".into(), &"stable".into())
+    );
+    assert_eq!(
+        (&variants[1], &variants[2]),
+        (&"shop-new".into(), &"".into())
+    );
+    let text = dump(&loaded, "split_names");
+    assert!(text.contains("\"host\": \"shop.example\""), "{text}");
+
+    let pinned = Pinned::open(&loaded.pins.path().join("splitter")).unwrap();
+    let name = &pinned.names().unwrap()[&0];
+    assert_eq!(name.location, "shop.example/cart (Prefix)");
+    assert_eq!(name.variants, ["stable", "shop-new"]);
+    // A Location that is gone leaves no name behind.
+    let empty = plan(&Snapshot::default(), 2, &mut slots);
+    splits.name(&empty, &Snapshot::default()).unwrap();
+    assert!(pinned.names().unwrap().is_empty());
 }
