@@ -187,6 +187,7 @@ impl Request {
             decision: self.decision,
             fault: self.fault,
             pool: "north-south",
+            class: "north-south",
             client: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)),
             method: &self.method,
             host: self.host,

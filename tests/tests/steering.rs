@@ -29,6 +29,12 @@ fn answered_by(site: &Site, from: &Namespace, to: &str, client: &str, pool: &str
         (&pool.into(), &client.into()),
         "{to}"
     );
+    let class = match client {
+        "203.0.113.2" | "2001:db8::2" => "north-south",
+        "10.244.0.7" | "fd00:244::7" => "east-west",
+        _ => "local",
+    };
+    assert_eq!(line["class"], class, "{client}");
     let seen = site.backend(&answer.text()).last();
     assert_eq!(seen.field("x-forwarded-for"), Some(client), "{to}");
     assert_eq!(seen.field("x-forwarded-port"), Some("80"), "{to}");
@@ -261,8 +267,17 @@ fn without_rights_auto_steps_down_and_says_so() {
     let mode = metrics.select("splitter_steering_mode", &[]);
     assert_eq!((mode.len(), mode[0].label("mode")), (1, "none"));
     assert_eq!(site.get(&site.nodes.out, "203.0.113.1:8080").status, 200);
-    eventually("the request is logged", || !site.requests().is_empty());
-    assert_eq!(site.requests()[0]["pool"], "all");
+    eventually("the request is logged", || site.requests().len() == 1);
+    site.get(&site.nodes.pod, "10.244.0.1:8080");
+    eventually("both are logged", || site.requests().len() == 2);
+    let classes = ["north-south", "east-west"];
+    for (line, class) in site.requests().iter().zip(classes) {
+        // One pool for all; who it was is known all the same.
+        assert_eq!(
+            (&line["pool"], &line["class"]),
+            (&"all".into(), &class.into())
+        );
+    }
     assert!(site.stop().success());
 }
 
@@ -445,4 +460,19 @@ fn detach_takes_what_is_ours_and_nothing_else() {
     assert!(!attached(&site));
     assert!(!site.pin_dir().join("v1").exists() && foreign.exists());
     assert!(failed(&site, "detach").contains("there is no data plane under"));
+}
+
+#[test]
+fn addresses_that_the_node_gets_later_are_its_own_too() {
+    let mut site = site();
+    site.start(&format!("--steering sk-lookup {BOTH}"));
+    site.nodes.node.ip("addr add 198.51.100.7/32 dev en0");
+    site.nodes.out.ip("route add 198.51.100.7 via 203.0.113.1");
+    eventually("the address is known", || {
+        printed(&site, "maps").contains("198.51.100.7/32")
+    });
+    let (out, node) = (&site.nodes.out, &site.nodes.node);
+    answered_by(&site, node, "198.51.100.7:80", "198.51.100.7", "east-west");
+    answered_by(&site, out, "198.51.100.7:80", "203.0.113.2", "north-south");
+    assert!(site.log().contains("the node's addresses have changed"));
 }

@@ -123,6 +123,7 @@ impl Instance {
             settings: &settings,
             live: &live,
             weights: &weights,
+            classes: steering.classes(),
             registry: &registry,
             log: &log,
         };

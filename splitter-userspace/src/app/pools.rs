@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::steering::Steering;
 use crate::config::Settings;
-use crate::proxy::{Proxy, ProxyConfig, Sockets};
+use crate::proxy::{Classes, Proxy, ProxyConfig, Sockets};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, Registry};
 
@@ -24,6 +24,8 @@ pub struct Common<'a> {
     pub live: &'a watch::Receiver<Arc<Live>>,
     /// Where the weights are.
     pub weights: &'a Arc<dyn WeightSource>,
+    /// Where clients are.
+    pub classes: Arc<dyn Classes>,
     /// Where everything is counted.
     pub registry: &'a Registry,
     /// Where requests are logged.
@@ -106,6 +108,7 @@ impl Common<'_> {
     ) -> anyhow::Result<Proxy> {
         let config = ProxyConfig {
             name,
+            classes: self.classes.clone(),
             workers,
             timeouts: self.settings.timeouts,
             limits: self.settings.limits,

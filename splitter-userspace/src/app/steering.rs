@@ -1,18 +1,22 @@
 //! Which way connections reach the pools: tried, taken and kept going.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use splitter_common::{Fallback, Pool};
+use tokio::sync::watch;
 
 use super::counters;
 use crate::admin::Readiness;
 use crate::config::{DataplaneSettings, Settings, Steering as Mode};
 use crate::dataplane::{
-    DataplaneError, Kernel, KernelOptions, LeftOut, Policy, Ranges, Report, Splits, addresses,
+    Classifier, DataplaneError, Kernel, KernelOptions, LeftOut, Policy, Prefixes, Ranges, Report,
+    Splits, addresses,
 };
+use crate::proxy::Classes;
 use crate::telemetry::{Gauge, Registry, STEERING_MODE};
 
 /// Why there is no steering.
@@ -46,6 +50,8 @@ pub struct Steering {
     /// What is in force.
     ranges: Ranges,
     policy: Policy,
+    /// What is in force, for user space: by the address alone.
+    classifier: watch::Sender<Classifier>,
     _gauge: Gauge,
 }
 
@@ -75,6 +81,7 @@ impl Steering {
             given: settings.dataplane.ranges.clone(),
             ranges: Ranges::default(),
             policy: settings.dataplane.policy.clone(),
+            classifier: watch::Sender::new(Classifier::default()),
             _gauge: gauge,
         };
         steering
@@ -89,6 +96,11 @@ impl Steering {
     /// Where the weights are.
     pub fn splits(&self) -> &Splits {
         &self.splits
+    }
+
+    /// The same classes in user space, by the address alone; what that cannot tell is outside.
+    pub fn classes(&self) -> Arc<dyn Classes> {
+        Arc::new(ByAddress(self.classifier.subscribe()))
     }
 
     /// Whether there is a pool for each class; else there is one for all.
@@ -167,9 +179,6 @@ impl Steering {
 
     /// Follows the node's own addresses.
     pub fn refresh(&mut self) {
-        if self.kernel.is_none() {
-            return;
-        }
         let ranges = with_own(&self.given);
         if ranges != self.ranges {
             tracing::info!(own = ?ranges.own, "the node's addresses have changed");
@@ -181,11 +190,21 @@ impl Steering {
 
     fn set_ranges(&mut self, ranges: Ranges) -> Result<(), DataplaneError> {
         if let Some(kernel) = &mut self.kernel {
-            let left_out = kernel.set_ranges(&ranges, &self.policy)?;
-            left_out.iter().for_each(left);
+            kernel.set_ranges(&ranges, &self.policy)?;
         }
+        let (prefixes, left_out) = Prefixes::new(&ranges);
+        left_out.iter().for_each(left);
+        self.classifier.send_replace(Classifier::new(prefixes));
         self.ranges = ranges;
         Ok(())
+    }
+}
+
+struct ByAddress(watch::Receiver<Classifier>);
+
+impl Classes for ByAddress {
+    fn class_of(&self, peer: IpAddr) -> &'static str {
+        self.0.borrow().classify(peer, 0).class.name()
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Client {
     pub socket: Rc<Socket>,
     /// Who is on the other side.
     pub peer: SocketAddr,
+    /// Where the other side is, by its address.
+    pub class: &'static str,
     /// `peer`'s address as header value, made once.
     pub forwarded_for: HeaderValue,
     /// `local`'s port as header value, made once.
@@ -64,6 +66,7 @@ impl Client {
         socket: Rc<Socket>,
         peer: SocketAddr,
         local: SocketAddr,
+        class: &'static str,
         timeouts: &Rc<Timeouts>,
         limits: &Limits,
     ) -> Rc<Self> {
@@ -71,6 +74,7 @@ impl Client {
         Rc::new(Client {
             socket,
             peer,
+            class,
             forwarded_for: text_value(&peer.ip().to_canonical().to_string()),
             forwarded_port: text_value(&local.port().to_string()),
             timeouts: timeouts.clone(),

@@ -37,7 +37,8 @@ const STREAMS_MAX: u32 = 128;
 pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
     let timeouts = worker.timeouts().clone();
     let socket = Socket::new(stream, timeouts.send, worker.clock(), worker.flusher());
-    let client = Client::new(socket, peer, local, &timeouts, worker.limits());
+    let class = worker.class_of(peer.ip());
+    let client = Client::new(socket, peer, local, class, &timeouts, worker.limits());
     serve_http1(&worker, &client).await;
     if client.protocol() == Protocol::Http2 {
         serve_http2(&worker, &client).await;

@@ -178,6 +178,7 @@ impl Journal {
             decision: self.decision,
             fault: self.fault.map(Fault::name),
             pool: self.worker.name(),
+            class: self.client.class,
             client: self.client.peer.ip(),
             method: &self.method,
             host: &host,

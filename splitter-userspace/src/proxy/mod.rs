@@ -28,3 +28,4 @@ mod worker;
 pub use fault::Fault;
 pub use listen::Sockets;
 pub use start::{Proxy, ProxyConfig, StartError};
+pub use worker::Classes;

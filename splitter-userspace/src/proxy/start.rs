@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::clock::TICK;
 use super::fault::Fault;
 use super::listen::{Acceptor, Sockets};
-use super::worker::{Worker, WorkerParts};
+use super::worker::{Classes, Worker, WorkerParts};
 use crate::config::{Limits, Timeouts};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, Registry};
@@ -25,6 +25,8 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 pub struct ProxyConfig {
     /// The pool's name, for metrics and logs.
     pub name: &'static str,
+    /// Says where clients are.
+    pub classes: Arc<dyn Classes>,
     /// How many threads; each set of sockets has at least as many.
     pub workers: usize,
     /// How long things may take.
@@ -164,6 +166,7 @@ impl Thread {
         let worker = Worker::new(WorkerParts {
             live: self.live.borrow_and_update().clone(),
             weights: self.weights,
+            classes: self.config.classes,
             timeouts: self.config.timeouts,
             limits: self.config.limits,
             trust_forwarded: self.config.trust_forwarded,

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -32,12 +32,20 @@ pub struct Current {
     pub live: Arc<Live>,
 }
 
+/// Says where clients are, for the log.
+pub trait Classes: Send + Sync {
+    /// The name of a client's class, by its address alone. Asked once for each connection.
+    fn class_of(&self, peer: IpAddr) -> &'static str;
+}
+
 /// What a worker is made with.
 pub struct WorkerParts {
     /// The state that it starts with.
     pub live: Arc<Live>,
     /// Where the weights are.
     pub weights: Arc<dyn WeightSource>,
+    /// Where clients are.
+    pub classes: Arc<dyn Classes>,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// How much there may be of things.
@@ -58,6 +66,7 @@ pub struct WorkerParts {
 pub struct Worker {
     current: RefCell<Rc<Current>>,
     weights: Arc<dyn WeightSource>,
+    classes: Arc<dyn Classes>,
     clock: Rc<Clock>,
     flusher: Rc<Flusher>,
     pool: Rc<UpstreamPool>,
@@ -82,6 +91,7 @@ impl Worker {
         Rc::new(Worker {
             current: RefCell::new(Rc::new(Current { live: parts.live })),
             weights: parts.weights,
+            classes: parts.classes,
             clock: Clock::new(),
             flusher: Rc::default(),
             pool: Rc::new(UpstreamPool::new(
@@ -152,6 +162,11 @@ impl Worker {
             .backend(resolved.backend)
             .cloned()
             .ok_or(Fault::NoEndpoint)
+    }
+
+    /// Where a client is.
+    pub fn class_of(&self, peer: IpAddr) -> &'static str {
+        self.classes.class_of(peer)
     }
 
     /// The Endpoint of `backend` that is next, leaving out those in `tried`.

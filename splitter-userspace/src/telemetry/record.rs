@@ -20,6 +20,8 @@ pub struct Record<'a> {
     pub fault: Option<&'static str>,
     /// Which pool took it: `north-south`, `east-west`, `all`.
     pub pool: &'static str,
+    /// Where the client is, by its address alone: `north-south`, `east-west`, `node`, `local`.
+    pub class: &'static str,
     /// The peer of the connection.
     pub client: IpAddr,
     /// The request's method.

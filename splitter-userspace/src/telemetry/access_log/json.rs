@@ -38,6 +38,7 @@ fn request(object: &mut Object<'_>, record: &Record<'_>) {
     object.header("user_agent", record, &USER_AGENT);
     object.text("request_id", record.request_id);
     object.text("pool", record.pool);
+    object.text("class", record.class);
     if let Some(fault) = record.fault {
         object.text("fault", fault);
     }
