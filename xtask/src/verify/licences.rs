@@ -5,10 +5,10 @@ use super::{findings, sources, spdx};
 use crate::process::{cargo, root, shown};
 use crate::test::EBPF;
 
-/// Every crate that we build on has a licence of the list in deny.toml. Works without the network
+/// Every crate that we build on has a licence of the list in .cargo/deny.toml. Works without network
 /// once the crates are here.
 pub(super) fn check() -> Result<()> {
-    let allowed = allow_list(&sources::read(&root().join("deny.toml"))?)?;
+    let allowed = allow_list(&sources::read(&root().join(".cargo/deny.toml"))?)?;
     let mut found = Vec::new();
     for manifest in ["Cargo.toml", EBPF] {
         if root().join(manifest).is_file() {
@@ -43,7 +43,7 @@ fn host() -> Result<String> {
 fn allow_list(deny: &str) -> Result<Vec<String>> {
     let (_, section) = deny
         .split_once("[licenses]")
-        .context("deny.toml has no [licenses]")?;
+        .context(".cargo/deny.toml has no [licenses]")?;
     let (_, list) = section
         .split_once("allow = [")
         .context("[licenses] has no allow list")?;
@@ -83,7 +83,7 @@ fn violation(package: &Value, allowed: &[String]) -> Option<String> {
     match spdx::is_allowed(licence, allowed) {
         Ok(true) => None,
         Ok(false) => Some(format!(
-            "{name} {version}: {licence} is not allowed in deny.toml"
+            "{name} {version}: {licence} is not allowed in .cargo/deny.toml"
         )),
         Err(error) => Some(format!("{name} {version}: {error}")),
     }
