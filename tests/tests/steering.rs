@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::thread;
 
-use splitter_tests::bpf::net::command;
+use splitter_tests::bpf::net::{command, let_go, output};
 use splitter_tests::bpf::{Namespace, Site};
 use splitter_tests::eventually;
 
@@ -108,7 +108,7 @@ fn classes_may_be_given_other_pools_and_sources_are_limited() {
 fn a_foreign_listener_is_left_alone() {
     let mut site = site();
     let node = &site.nodes.node;
-    let bind = |addr: &str| node.run(|| TcpListener::bind(addr).unwrap());
+    let bind = |addr: &str| node.listen(addr);
     let (other, taken) = (bind("0.0.0.0:22"), bind("203.0.113.1:8080"));
     // An address of somebody else's is not taken away from him.
     let args = site.run_args("--steering sk-lookup --http 203.0.113.1:8080");
@@ -119,7 +119,7 @@ fn a_foreign_listener_is_left_alone() {
         error.contains("cannot listen on 203.0.113.1:8080"),
         "{error}"
     );
-    drop(taken);
+    let_go(taken);
 
     site.start(&format!("--steering sk-lookup {BOTH}"));
     let hello = |from: &Namespace| {
@@ -206,12 +206,12 @@ fn after_a_crash_nothing_is_swallowed_and_a_restart_serves() {
         }
         drop(held);
         // And whoever listens there now is found.
-        let other = site.nodes.node.run(|| TcpListener::bind(to).unwrap());
+        let other = site.nodes.node.listen(&to.to_string());
         for from in [out, pod] {
             connect(from).unwrap();
             other.accept().unwrap();
         }
-        drop(other);
+        let_go(other);
         site.start(args.trim_end());
         let (out, pod) = (&site.nodes.out, &site.nodes.pod);
         answered_by(&site, out, "203.0.113.1:80", "203.0.113.2", "north-south");
@@ -306,7 +306,7 @@ fn a_mode_asked_for_by_name_is_had_or_an_error() {
     let site = site();
     for mode in ["xdp", "sk-lookup"] {
         let args = site.run_args(&format!("--steering {mode} --http 0.0.0.0:8080"));
-        let output = site.command_under(&NO_RIGHTS, &args).output().unwrap();
+        let output = output(&mut site.command_under(&NO_RIGHTS, &args)).unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{error}");
         let says = format!("--steering {mode} is not to be had: steering needs the capability");

@@ -6,18 +6,53 @@
 )]
 
 use std::fs::File;
+use std::io;
+use std::net::TcpListener;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{self, Command};
+use std::process::{self, Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
+
+use crate::PATIENCE;
+
+/// Held while a child is made: until it runs its program it has every descriptor of this process,
+/// those of tests beside this one among them.
+static FORK: Mutex<()> = Mutex::new(());
+
+/// Starts a program; returns when it runs.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    let _fork = FORK.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn()
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn output(command: &mut Command) -> io::Result<Output> {
+    command.stdin(Stdio::null());
+    let child = spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    child?.wait_with_output()
+}
+
+/// Drops something whose descriptors must be closed for good when this returns.
+pub fn let_go<T>(thing: T) {
+    let _fork = FORK.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(thing);
+}
 
 /// Runs a program that must succeed; gives what it printed.
 ///
 /// # Panics
 /// With its output when it does not.
 pub fn command(program: &str, args: &[&str]) -> String {
-    let output = Command::new(program).args(args).output();
+    let mut command = Command::new(program);
+    let output = output(command.args(args));
     let output = output.unwrap_or_else(|error| panic!("cannot run {program}: {error}"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -76,6 +111,16 @@ impl Namespace {
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+
+    /// A listener in it whose `accept` gives up after [`PATIENCE`], so that a test fails instead of
+    /// waiting for ever.
+    pub fn listen(&self, addr: &str) -> TcpListener {
+        let listener = self.run(|| TcpListener::bind(addr));
+        let listener = listener.unwrap_or_else(|error| panic!("{addr}: {error}"));
+        let socket = socket2::SockRef::from(&listener);
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        listener
     }
 
     /// Has a command run in the namespace, and end with the calling thread at the latest.

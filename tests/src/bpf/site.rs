@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::net::{output, spawn};
 use super::{BpfFs, Namespace, Nodes};
 use crate::backend::Backend;
 use crate::client::{self, Answer, Client};
@@ -105,7 +106,7 @@ impl Site {
 
     /// Runs the program on the node to its end.
     pub fn output(&self, args: &str) -> Output {
-        self.command(args).output().unwrap()
+        output(&mut self.command(args)).unwrap()
     }
 
     /// The arguments of an instance with pools of two workers, and more of them.
@@ -134,7 +135,7 @@ impl Site {
             .open(self.log_file());
         let out = out.unwrap();
         command.stderr(out.try_clone().unwrap()).stdout(out);
-        let child = command.spawn().unwrap();
+        let child = spawn(&mut command).unwrap();
         self.running = Some(child);
         eventually("the splitter is ready", || {
             let ended = self

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use splitter::dataplane::Policy;
 use splitter_common::{Class, Fallback, Pool};
+use splitter_tests::bpf::net::let_go;
 use splitter_tests::bpf::{Loaded, Namespace};
 
 /// A listener that answers each connection with its pool's name, and what it saw of it.
@@ -30,7 +31,7 @@ impl Pooled {
 fn pools(loaded: &mut Loaded, addr: &str, local: &str) -> [Pooled; 2] {
     let Loaded { kernel, nodes, .. } = loaded;
     let bind = |name| Pooled {
-        listener: nodes.node.run(|| TcpListener::bind(local).unwrap()),
+        listener: nodes.node.listen(local),
         name,
     };
     let pools = [bind("north-south"), bind("east-west")];
@@ -124,21 +125,18 @@ fn with_syn_cookies_every_connection_still_works() {
 fn a_real_listener_on_the_port_gets_nothing_until_we_are_gone() {
     let mut loaded = Loaded::new(&Policy::default());
     let real = Pooled {
-        listener: loaded
-            .nodes
-            .node
-            .run(|| TcpListener::bind("0.0.0.0:80").unwrap()),
+        listener: loaded.nodes.node.listen("0.0.0.0:80"),
         name: "kernel",
     };
     let [north_south, east_west] = pools(&mut loaded, "0.0.0.0:80", "127.0.0.1:0");
     lands_in(&loaded.nodes.out, "203.0.113.1:80", &north_south);
     lands_in(&loaded.nodes.pod, "203.0.113.1:80", &east_west);
     // Without sockets, nothing is swallowed.
-    drop((north_south, east_west));
+    let_go((north_south, east_west));
     lands_in(&loaded.nodes.out, "203.0.113.1:80", &real);
     assert_eq!(loaded.counts().reason("steer-kernel"), 1);
     let Loaded { kernel, nodes, .. } = loaded;
-    drop(kernel);
+    let_go(kernel);
     lands_in(&nodes.out, "203.0.113.1:80", &real);
 }
 

@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
 use splitter::dataplane::{DataplaneError, Kernel, KernelOptions, XdpKind, detach};
-use splitter_tests::bpf::net::command;
+use splitter_tests::bpf::net::{command, let_go};
 use splitter_tests::bpf::{BpfFs, Nodes};
 
 fn options(pins: &BpfFs, xdp: Option<XdpKind>) -> KernelOptions {
@@ -54,7 +54,7 @@ fn programs_load_attach_and_leave_nothing_behind() {
         );
     }
     assert_eq!(xdp_on_nic(&nodes), Some(report.programs[1].id));
-    drop(kernel);
+    let_go(kernel);
     assert_eq!(xdp_on_nic(&nodes), None);
     // The maps stay for whoever wants to read them, until they are removed.
     assert!(report.pin_dir.join("splits").exists());
@@ -75,7 +75,7 @@ fn pinned_maps_are_taken_over() {
     };
     let kernel = load(&nodes, &options).unwrap();
     let first = id(&kernel);
-    drop(kernel);
+    let_go(kernel);
     let kernel = load(&nodes, &options).unwrap();
     assert_eq!(id(&kernel), first);
 }
@@ -129,7 +129,7 @@ fn a_program_of_another_owner_is_named_and_left_alone() {
         "{text}"
     );
     assert_eq!(xdp_on_nic(&nodes), Some(id));
-    drop(other);
+    let_go(other);
     // The same with a program that hangs there without a link.
     let object = pins.path().join("object");
     fs::create_dir(&object).unwrap();
@@ -220,7 +220,7 @@ fn kept_programs_outlive_the_process_and_are_taken_over() {
         keep_attached: true,
         ..options(&pins, Some(XdpKind::Native))
     };
-    drop(load(&nodes, &kept).unwrap());
+    let_go(load(&nodes, &kept).unwrap());
     let first = xdp_on_nic(&nodes).unwrap();
     // Without a listener, connections go where they would without us.
     let listener = nodes.node.run(|| TcpListener::bind("0.0.0.0:80")).unwrap();
@@ -230,11 +230,11 @@ fn kept_programs_outlive_the_process_and_are_taken_over() {
             .run(|| TcpStream::connect("203.0.113.1:80"))
             .is_ok()
     );
-    drop(listener);
+    let_go(listener);
     let kernel = load(&nodes, &kept).unwrap();
     let second = xdp_on_nic(&nodes).unwrap();
     assert_ne!(first, second);
-    drop(kernel);
+    let_go(kernel);
     assert_eq!(xdp_on_nic(&nodes), Some(second));
     let gone = detach(&kept.pin_dir).unwrap();
     assert!(
@@ -264,7 +264,7 @@ fn another_listener_of_the_node_is_unharmed() {
         .run(|| TcpStream::connect("203.0.113.1:22"))
         .unwrap();
     listener.accept().unwrap();
-    drop(kernel);
+    let_go(kernel);
     nodes
         .out
         .run(|| TcpStream::connect("203.0.113.1:22"))

@@ -13,6 +13,7 @@ use splitter::dataplane::{Cidr, Classifier, Policy, Prefixes, Ranges};
 use splitter_common::{Class, Fallback, Pool, Role, Spoof, SpoofAction};
 use splitter_tests::bpf::Loaded;
 use splitter_tests::bpf::kernel::address;
+use splitter_tests::bpf::net::let_go;
 use splitter_tests::bpf::packet::syn;
 use splitter_tests::bpf::run::{self, LookupRun};
 
@@ -232,7 +233,7 @@ fn an_empty_pool_falls_back_as_the_listener_says() {
     }
     // A socket that is closed leaves its place by itself.
     publish(&mut loaded, "0.0.0.0:80", Fallback::OtherPool, &only);
-    drop(sockets);
+    let_go(sockets);
     let run = ask(&mut loaded, TCP, "198.51.100.7", "203.0.113.1:80", nic);
     assert_eq!((run.verdict, run.cookie), (1, 0));
 }
