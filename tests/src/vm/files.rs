@@ -1,5 +1,6 @@
 //! What goes into the guest: programs, their libraries, modules.
 
+use crate::bpf::net::output;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ pub(super) fn program(name: &str) -> PathBuf {
 pub(super) fn libraries<'a>(programs: impl Iterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for program in programs {
-        let output = Command::new("ldd").arg(program).output();
+        let output = output(Command::new("ldd").arg(program));
         let output = output.unwrap_or_else(|error| panic!("ldd: {error}"));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let words = text.split_whitespace().filter(|word| word.starts_with('/'));
@@ -35,13 +36,9 @@ pub(super) fn read(path: &Path) -> Vec<u8> {
 /// A program without what only a debugger needs: the guest unpacks it into its memory.
 pub(super) fn stripped(path: &Path) -> Vec<u8> {
     let out = tempfile::NamedTempFile::new().unwrap_or_else(|error| panic!("{error}"));
-    let strip = Command::new("strip")
-        .arg("-o")
-        .arg(out.path())
-        .arg(path)
-        .status();
-    match strip {
-        Ok(status) if status.success() => read(out.path()),
+    let mut strip = Command::new("strip");
+    match output(strip.arg("-o").arg(out.path()).arg(path)) {
+        Ok(strip) if strip.status.success() => read(out.path()),
         _ => read(path),
     }
 }
@@ -52,7 +49,7 @@ pub(super) fn module(path: &Path) -> Vec<u8> {
         return read(path);
     }
     let packed = format!("{}.xz", path.display());
-    let output = Command::new("xz").args(["-dc", &packed]).output();
+    let output = output(Command::new("xz").args(["-dc", &packed]));
     match output {
         Ok(output) if output.status.success() => output.stdout,
         _ => panic!("{packed} is missing or cannot be unpacked by xz; run: cargo xtask setup"),

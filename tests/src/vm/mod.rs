@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::bpf::net::output;
 use cpio::Archive;
 
 /// Kernel modules that the tests need where they are not built in, in the order of loading.
@@ -46,7 +47,8 @@ pub fn run(series: &str, filters: &[&str]) -> String {
     let image = dir.path().join("initrd");
     let archive = archive(&kernel, filters);
     fs::write(&image, archive.finish()).unwrap_or_else(|error| panic!("{error}"));
-    let output = Command::new("timeout")
+    let mut guest = Command::new("timeout");
+    guest
         .args([DEADLINE, "qemu-system-x86_64"])
         .args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "2048"])
         .args([
@@ -60,9 +62,8 @@ pub fn run(series: &str, filters: &[&str]) -> String {
         .arg(&kernel.image)
         .arg("-initrd")
         .arg(&image)
-        .args(["-append", "console=ttyS0 quiet panic=-1 loglevel=3"])
-        .output();
-    let output = output.unwrap_or_else(|error| {
+        .args(["-append", "console=ttyS0 quiet panic=-1 loglevel=3"]);
+    let output = output(&mut guest).unwrap_or_else(|error| {
         panic!("cannot run qemu-system-x86_64 ({error}); run: cargo xtask setup")
     });
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
