@@ -168,10 +168,10 @@ impl Default for Timeouts {
 pub struct Limits {
     /// Client connections of one worker, default 16,384; further ones are closed at once.
     pub max_connections: usize,
-    /// Bytes of a request's or response's head, default 64 KiB; 8 KiB to 1 MiB, as hyper needs at
+    /// Bytes of a request's head, default 64 KiB; 8 KiB to 1 MiB, as hyper needs at
     /// least 8 KiB.
     pub max_head_bytes: usize,
-    /// Header lines of a request or response, default 100.
+    /// Header lines of a request, default 100.
     pub max_headers: usize,
     /// Idle connections to one Endpoint that one worker keeps, default 320.
     pub upstream_idle_per_endpoint: usize,

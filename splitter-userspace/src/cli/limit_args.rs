@@ -46,11 +46,11 @@ pub struct LimitArgs {
     #[arg(long, env = "SPLITTER_MAX_CONNECTIONS", value_name = "N", default_value = "16384", value_parser = number(1..=1_048_576))]
     pub max_connections: usize,
 
-    /// Bytes of a request's or response's head
+    /// Bytes of a request's head
     #[arg(long, env = "SPLITTER_MAX_HEAD_BYTES", value_name = "N", default_value = "65536", value_parser = number(8_192..=1_048_576))]
     pub max_head_bytes: usize,
 
-    /// Header lines of a request or response
+    /// Header lines of a request
     #[arg(long, env = "SPLITTER_MAX_HEADERS", value_name = "N", default_value = "100", value_parser = number(1..=10_000))]
     pub max_headers: usize,
 
