@@ -225,9 +225,10 @@ impl Client {
         self.requests.set(self.requests.get() + 1);
         self.begun.set(self.begun.get() + 1);
         self.answering.set(true);
-        self.socket.set_lazy(self.protocol.get() == Protocol::Http1);
-        if self.protocol.get() == Protocol::Http2 {
-            self.socket.wait_for_ever();
+        match self.protocol.get() {
+            Protocol::Http2 => self.socket.wait_for_ever(),
+            // Only the client's leaving can be left to the clock: a body is waited for.
+            _ => self.socket.set_lazy(self.phase() == Phase::Idle),
         }
     }
 
@@ -290,3 +291,7 @@ fn first(data: &[u8], n: usize) -> &[u8] {
 fn text_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("unknown"))
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -423,7 +423,8 @@ impl Socket {
         }
     }
 
-    fn is_unregistered(&self) -> bool {
+    /// Whether the reactor does not know it yet.
+    pub fn is_unregistered(&self) -> bool {
         self.registration.get().is_none()
     }
 
