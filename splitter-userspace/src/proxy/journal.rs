@@ -118,6 +118,11 @@ impl Journal {
         self.host = Some(host.clone());
     }
 
+    /// Whether the answer has no body, whatever it is.
+    pub fn is_head(&self) -> bool {
+        self.method == Method::HEAD
+    }
+
     /// Whether the client speaks HTTP/1.
     pub fn is_http1(&self) -> bool {
         self.version < Version::HTTP_2

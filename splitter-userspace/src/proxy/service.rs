@@ -10,7 +10,7 @@ use http::header::{
     ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, TRANSFER_ENCODING,
     UPGRADE,
 };
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, request, response};
+use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, response};
 use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
@@ -43,7 +43,6 @@ pub async fn serve(
     let mut journal = Journal::begin(&worker, &client, &current, &parts, request_id.clone());
     let body = RequestBody::new(body, &client, worker.timeouts().read);
     journal.upload = body.upload();
-    let head = parts.method == Method::HEAD;
     let prepared = match prepare(
         &worker,
         &client,
@@ -53,12 +52,12 @@ pub async fn serve(
         &request_id,
     ) {
         Ok(prepared) => prepared,
-        Err(fault) => return own_answer(&worker, fault, head, journal),
+        Err(fault) => return own_answer(&worker, fault, journal),
     };
     let request = Request::from_parts(parts, body);
     match forward(&worker, &prepared.backend, request, &mut journal).await {
         Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
-        Err(fault) => own_answer(&worker, fault, head, journal),
+        Err(fault) => own_answer(&worker, fault, journal),
     }
 }
 
@@ -147,7 +146,7 @@ fn answer(
     let Exchanged { response, upstream } = exchanged;
     let (mut parts, body) = response.into_parts();
     if !headers::has_known_coding(&parts.headers) {
-        return own_answer(worker, Fault::UpstreamInvalid, false, journal);
+        return own_answer(worker, Fault::UpstreamInvalid, journal);
     }
     headers::strip_hop_by_hop(&mut parts.headers);
     parts.headers.entry(SERVER).or_insert(NAME);
@@ -181,7 +180,7 @@ fn switch(
     let tunnel = upgrade.and_then(|protocol| Some((protocol, upstream.into_tunnel()?)));
     let Some((protocol, tunnel)) = tunnel else {
         // Nobody asked for it, or the backend broke off: the client cannot go on with it.
-        return own_answer(worker, Fault::UpstreamInvalid, false, journal);
+        return own_answer(worker, Fault::UpstreamInvalid, journal);
     };
     client.set_tunnel(tunnel);
     parts.headers.insert(UPGRADE, protocol);
@@ -197,7 +196,6 @@ fn switch(
 fn own_answer(
     worker: &Rc<Worker>,
     fault: Fault,
-    head: bool,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     let status = fault.status();
@@ -221,7 +219,7 @@ fn own_answer(
     if fault == Fault::MethodNotAllowed {
         response = response.header(ALLOW, METHODS);
     }
-    let body = if head {
+    let body = if journal.is_head() {
         Bytes::new()
     } else {
         Bytes::from(text)

@@ -58,6 +58,20 @@ invalid! {
     );
 }
 
+/// Nobody reads the body of an answer to HEAD; it must not pass for a client that left.
+#[test]
+fn an_answer_to_head_is_the_backends_fault_too() {
+    let backend = Backend::answering("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n");
+    let splitter = Splitter::before(&backend);
+    let mut client = splitter.client();
+    client.send("HEAD / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    assert_eq!(client.answer("HEAD").status, 502);
+    eventually("the fault is counted", || {
+        splitter.faults("upstream-invalid") == 1.0
+    });
+    assert_eq!(splitter.faults("client-gone"), 0.0);
+}
+
 /// RFC 9112 6.3: the coding overrules the length, and both must not go on together.
 #[test]
 fn a_length_beside_a_coding_does_not_go_on() {
