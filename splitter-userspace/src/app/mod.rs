@@ -156,7 +156,7 @@ impl Instance {
     /// Follows the manifests until `stop` is ready, then finishes what is in hand.
     ///
     /// # Errors
-    /// Only when a thread of the process has panicked.
+    /// Only when a thread of a pool has panicked.
     pub async fn serve(mut self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let mut reopen = signal(SignalKind::user_defined1())?;
         let mut stop = std::pin::pin!(stop);
@@ -166,7 +166,13 @@ impl Instance {
             tokio::select! {
                 () = self.watcher.changed() => {
                     let publisher = &mut self.publisher;
-                    self.manifests = reload(self.manifests, &self.settings, publisher).await?;
+                    let reloaded = reload(self.manifests, &self.settings, publisher).await;
+                    self.manifests = reloaded.unwrap_or_else(|error| {
+                        // A fault of ours in reading must not end what is being served.
+                        tracing::error!(error = format!("{error:#}"), "the state stays as it was");
+                        publisher.failed();
+                        Manifests::new(&self.settings.manifests)
+                    });
                 }
                 _ = reopen.recv() => self.log.reopen(),
                 _ = look.tick() => self.publisher.look_at_overrides(),

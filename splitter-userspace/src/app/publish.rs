@@ -44,6 +44,11 @@ impl Publisher {
         (publisher, receiver)
     }
 
+    /// Notes that a change could not be taken up: the present state stays.
+    pub fn failed(&self) {
+        self.metrics.failed();
+    }
+
     /// What is wrong with the objects of the present state.
     pub fn problems(&self) -> watch::Receiver<Arc<Vec<Problem>>> {
         self.problems.subscribe()
