@@ -9,6 +9,7 @@
 pub mod backend;
 pub mod bpf;
 pub mod client;
+pub mod counting;
 pub mod directory;
 pub mod instance;
 pub mod manifests;

@@ -2,51 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use http::header::{HeaderValue, USER_AGENT};
 use splitter::config::{AccessLog as Target, LogFormat};
 use splitter::routing::Reason;
 use splitter::telemetry::{AccessLog, ControllerLabels, Registry};
+use splitter_tests::counting::{Counting, allocations};
 use splitter_tests::telemetry::{Request, decision, shop};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is passed on to the system's allocator as it came; the counter is a plain
-// thread-local that needs no memory of its own.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps alloc's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps dealloc's contract, and all memory is the system's.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps realloc's contract, and all memory is the system's.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Allocations of this thread while `work` runs.
-fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
-}
 
 fn requests() -> Vec<Request> {
     let mut canary = Request {

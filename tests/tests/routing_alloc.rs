@@ -2,54 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::net::SocketAddr;
 
 use splitter::model::{Backend, BackendKey, Endpoint, EndpointState};
 use splitter::routing::{Picker, Tick};
+use splitter_tests::counting::{Counting, allocations};
 
 #[path = "../../splitter-userspace/benches/routing/load.rs"]
 mod load;
 
 use load::{Load, Shape};
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is passed on to the system's allocator as it came; the counter is a plain
-// thread-local that needs no memory of its own.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps alloc's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps dealloc's contract, and all memory is the system's.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps realloc's contract, and all memory is the system's.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-}
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Allocations of this thread while `work` runs.
-fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
-}
 
 #[test]
 fn the_counter_counts() {

@@ -23,15 +23,8 @@ impl Problems {
         message: impl Into<String>,
         effect: impl Into<String>,
     ) {
-        let (field, message) = (field.into(), message.into());
-        self.add(
-            Severity::Error,
-            subject,
-            field,
-            code,
-            message,
-            effect.into(),
-        );
+        let texts = [field.into(), message.into(), effect.into()];
+        self.add(Severity::Error, subject, code, texts);
     }
 
     /// It works, but not as somebody might expect.
@@ -43,25 +36,16 @@ impl Problems {
         message: impl Into<String>,
         effect: impl Into<String>,
     ) {
-        let (field, message) = (field.into(), message.into());
-        self.add(
-            Severity::Warning,
-            subject,
-            field,
-            code,
-            message,
-            effect.into(),
-        );
+        let texts = [field.into(), message.into(), effect.into()];
+        self.add(Severity::Warning, subject, code, texts);
     }
 
     fn add(
         &mut self,
         severity: Severity,
         subject: &Subject<'_>,
-        field: String,
         code: &'static str,
-        message: String,
-        effect: String,
+        [field, message, effect]: [String; 3],
     ) {
         self.0.push(Problem {
             severity,
