@@ -2,7 +2,7 @@ use crate::class::Class;
 use crate::classify::Spoof;
 use crate::iface::Role;
 use crate::layout::layout;
-use crate::limits::MAX_EXTERNAL;
+use crate::limits::{MAX_EXTERNAL, MAX_SET_CPUS, POOLS};
 
 /// The one entry of the map `config`.
 ///
@@ -62,6 +62,35 @@ pub struct Limit {
     pub burst: u32,
 }
 
+/// The CPUs of one pool: packets of its classes are moved to them, each flow to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct CpuSet {
+    /// How many there are; 0: packets stay where the NIC put them.
+    pub count: u32,
+    /// Their numbers.
+    pub cpu: [u32; MAX_SET_CPUS],
+}
+
+impl Default for CpuSet {
+    fn default() -> Self {
+        CpuSet {
+            count: 0,
+            cpu: [0; MAX_SET_CPUS],
+        }
+    }
+}
+
+impl CpuSet {
+    /// The CPU of a flow: the same for all its packets while the set stays the same.
+    #[inline(always)]
+    pub fn of_flow(&self, flow: u32) -> u32 {
+        let place = (u64::from(flow) * u64::from(self.count)) >> 32;
+        // Below the count by itself; the mask is for the verifier.
+        self.cpu[place as usize & (MAX_SET_CPUS - 1)]
+    }
+}
+
 /// What the programs go by beside the tables: one in each buffer of [`Config`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -76,8 +105,8 @@ pub struct Settings {
     pub externals: u32,
     /// Their numbers. All others lead inside.
     pub external: [u32; MAX_EXTERNAL],
-    /// 1 when any limit below has a rate: saves the programs looking at each.
-    pub limited: u32,
+    /// 1 when any limit below has a rate or any pool has CPUs: saves the programs looking at each.
+    pub special: u32,
     /// New connections (SYN) of one source prefix (/24, /64).
     pub source_syn: Limit,
     /// Packets of one source prefix (/24, /64).
@@ -86,6 +115,8 @@ pub struct Settings {
     pub class_syn: [Limit; Class::COUNT],
     /// Packets of each class.
     pub class_packets: [Limit; Class::COUNT],
+    /// The CPUs of each [`crate::Pool`].
+    pub cpus: [CpuSet; POOLS as usize],
 }
 
 impl Settings {
@@ -115,14 +146,16 @@ impl Settings {
             .iter()
             .chain(&self.class_syn)
             .chain(&self.class_packets);
+        let cpus = self.cpus.iter();
         let values = [self.native_routing]
             .into_iter()
             .chain(self.spoof)
             .chain(self.pool)
             .chain([self.externals])
             .chain(self.external)
-            .chain([self.limited])
-            .chain(limits.flat_map(|limit| [limit.rate, limit.burst]));
+            .chain([self.special])
+            .chain(limits.flat_map(|limit| [limit.rate, limit.burst]))
+            .chain(cpus.flat_map(|set| [set.count].into_iter().chain(set.cpu)));
         words
             .iter_mut()
             .zip(values)
@@ -131,19 +164,21 @@ impl Settings {
     }
 }
 
-layout!(Config, size 432, align 4, { epoch: 0, pid: 4, settings: 8 });
+layout!(Config, size 2496, align 4, { epoch: 0, pid: 4, settings: 8 });
 layout!(Limit, size 8, align 4, { rate: 0, burst: 4 });
-layout!(Settings, size 212, align 4, {
+layout!(CpuSet, size 516, align 4, { count: 0, cpu: 4 });
+layout!(Settings, size 1244, align 4, {
     native_routing: 0,
     spoof: 4,
     pool: 24,
     externals: 44,
     external: 48,
-    limited: 112,
+    special: 112,
     source_syn: 116,
     source_packets: 124,
     class_syn: 132,
     class_packets: 172,
+    cpus: 212,
 });
 
 #[cfg(test)]
@@ -160,10 +195,11 @@ mod tests {
         settings.spoof[4] = 2;
         settings.pool[2] = 1;
         settings.external[0] = 9;
-        settings.limited = 1;
+        settings.special = 1;
         settings.source_syn = Limit { rate: 5, burst: 6 };
         settings.class_packets[4].burst = 7;
-        let mut golden = [0u8; 212];
+        settings.cpus[1].cpu[127] = 8;
+        let mut golden = [0u8; 1244];
         golden[0] = 1;
         golden[20] = 2;
         golden[32] = 1;
@@ -172,6 +208,7 @@ mod tests {
         golden[116] = 5;
         golden[120] = 6;
         golden[208] = 7;
+        golden[1240] = 8;
         assert_eq!(bytes_of(&settings), golden);
     }
 
@@ -183,7 +220,7 @@ mod tests {
             pool: [7, 8, 9, 10, 11],
             externals: 20,
             external: [19; MAX_EXTERNAL],
-            limited: 18,
+            special: 18,
             source_syn: Limit {
                 rate: 12,
                 burst: 13,
@@ -196,6 +233,8 @@ mod tests {
         };
         settings.class_syn[1].rate = 16;
         settings.class_packets[4].burst = 17;
+        settings.cpus[0].count = 21;
+        settings.cpus[1].cpu[3] = 22;
         let words = settings.words();
         let memory = bytes_of(&settings).chunks_exact(4);
         for (word, bytes) in words.iter().zip(memory) {
@@ -221,6 +260,20 @@ mod tests {
     }
 
     #[test]
+    fn flows_are_spread_over_all_cpus_of_a_set_and_no_other() {
+        let mut set = CpuSet {
+            count: 3,
+            ..CpuSet::default()
+        };
+        set.cpu[..4].copy_from_slice(&[4, 5, 6, 99]);
+        let of = |flow: u32| set.of_flow(flow);
+        assert_eq!([of(0), of(u32::MAX / 2), of(u32::MAX)], [4, 5, 6]);
+        // A count beyond the list does not lead beyond it.
+        set.count = u32::MAX;
+        let _any = set.of_flow(u32::MAX);
+    }
+
+    #[test]
     fn config_bytes() {
         let mut config = Config {
             epoch: 5,
@@ -228,8 +281,8 @@ mod tests {
             ..Config::default()
         };
         config.settings[1].native_routing = 7;
-        let mut golden = [0u8; 432];
-        (golden[0], golden[4], golden[220]) = (5, 6, 7);
+        let mut golden = [0u8; 2496];
+        (golden[0], golden[4], golden[1252]) = (5, 6, 7);
         assert_eq!(bytes_of(&config), golden);
     }
 }

@@ -25,7 +25,7 @@ mod slot;
 pub use bucket::{BucketKey, BucketKind, BucketState};
 pub use class::Class;
 pub use classify::{Origin, Peer, Spoof, Tables, classify};
-pub use config::{Config, Limit, Settings, SpoofAction};
+pub use config::{Config, CpuSet, Limit, Settings, SpoofAction};
 pub use iface::Role;
 pub use limits::*;
 pub use listener::{AddressKey, Fallback, ListenerValue, PortKey};

@@ -31,6 +31,9 @@ pub const POOLS: u32 = 2;
 /// Sockets in the pool map: one for each listener and pool.
 pub const MAX_POOL_SOCKETS: u32 = MAX_LISTENERS * POOLS;
 
+/// CPUs that one pool's packets can be moved to; a power of two.
+pub const MAX_SET_CPUS: usize = 128;
+
 /// Token buckets of single sources; the least recently used makes room.
 pub const MAX_SOURCES: u32 = 65_536;
 

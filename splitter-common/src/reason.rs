@@ -71,6 +71,8 @@ reasons! {
     Unspecified = "pass-unspecified",
     /// The programs have no settings yet.
     NoSettings = "pass-no-settings",
+    /// Moved to a CPU of its pool.
+    Moved = "pass-moved",
 }
 
 reasons! {
@@ -160,7 +162,7 @@ macro_rules! counters {
 
 counters! {
     pass_classified, pass_not_ip, pass_truncated, pass_malformed, pass_fragment,
-    pass_too_many_tags, pass_too_many_extensions, pass_unspecified, pass_no_settings,
+    pass_too_many_tags, pass_too_many_extensions, pass_unspecified, pass_no_settings, pass_moved,
     drop_own_address, drop_own_pods, drop_loopback, drop_martian, drop_cluster, drop_source_syn,
     drop_source_packets, drop_class_syn, drop_class_packets,
     seen_own_address, seen_own_pods, seen_loopback, seen_martian, seen_cluster,

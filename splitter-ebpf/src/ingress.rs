@@ -1,12 +1,12 @@
 //! What XDP does with a packet from the wire.
 
 use splitter_common::{
-    BucketKind, Class, DropReason, Limit, NO_CLASS, Note, PassReason, Peer, Settings, Spoof,
+    BucketKind, Class, DropReason, Limit, NO_CLASS, Note, PassReason, Peer, Pool, Settings, Spoof,
     SpoofAction, Tables, classify,
 };
 
 use crate::bucket::{Bucket, take};
-use crate::parse::{Packet, Parsed, parse};
+use crate::parse::{Network, Packet, Parsed, ipv4, ipv6, link};
 
 /// What [`judge`] reads and writes beside the packet.
 pub trait Node: Tables {
@@ -32,6 +32,8 @@ pub enum Verdict {
     Pass(PassReason),
     /// Ends here.
     Drop(DropReason),
+    /// Goes on to the kernel on this CPU.
+    Move(u32),
 }
 
 impl Verdict {
@@ -41,6 +43,7 @@ impl Verdict {
         match self {
             Verdict::Pass(reason) => reason.code(),
             Verdict::Drop(reason) => reason.code(),
+            Verdict::Move(_) => PassReason::Moved.code(),
         }
     }
 }
@@ -67,9 +70,20 @@ impl Judged {
 }
 
 /// Judges one packet that came in by the interface `ifindex`.
+///
+/// The families part at the first branch and do not meet again: what is known of one need not be
+/// asked again.
 #[inline(always)]
 pub fn judge(node: &impl Node, packet: &impl Packet, ifindex: u32) -> Judged {
-    match parse(packet) {
+    let parsed = match link(packet) {
+        Ok(Network::V4(at)) => match ipv4(packet, at) {
+            Ok(parsed) => return from_source(node, packet, parsed, ifindex),
+            Err(reason) => Err(reason),
+        },
+        Ok(Network::V6(at)) => ipv6(packet, at),
+        Err(reason) => Err(reason),
+    };
+    match parsed {
         Ok(parsed) => from_source(node, packet, parsed, ifindex),
         Err(reason) => Judged::without_class(reason),
     }
@@ -78,22 +92,49 @@ pub fn judge(node: &impl Node, packet: &impl Packet, ifindex: u32) -> Judged {
 /// Judges a packet whose source is known.
 #[inline(always)]
 fn from_source(node: &impl Node, packet: &impl Packet, parsed: Parsed, ifindex: u32) -> Judged {
-    if parsed.source.is_unspecified() && !parsed.tcp {
-        return Judged::without_class(PassReason::Unspecified);
-    }
     let origin = classify(node, parsed.source, ifindex);
     let class = origin.class;
-    let spoofed = origin
-        .spoof
-        .and_then(|spoof| act_on(node, class, spoof, packet.size()));
-    let dropped = match spoofed {
-        None if node.settings().limited != 0 => over_limit(node, &parsed, class),
-        spoofed => spoofed,
+    if let Some(spoof) = origin.spoof {
+        if parsed.source.is_unspecified() && !parsed.tcp {
+            return Judged::without_class(PassReason::Unspecified);
+        }
+        if let Some(reason) = act_on(node, class, spoof, packet.size()) {
+            return Judged {
+                class: class.code(),
+                verdict: Verdict::Drop(reason),
+            };
+        }
+    }
+    let verdict = match node.settings().special {
+        0 => Verdict::Pass(parsed.reason),
+        _ => match over_limit(node, &parsed, class) {
+            Some(reason) => Verdict::Drop(reason),
+            None => onward(node.settings(), &parsed, class),
+        },
     };
     Judged {
         class: class.code(),
-        verdict: dropped.map_or(Verdict::Pass(parsed.reason), Verdict::Drop),
+        verdict,
     }
+}
+
+/// Where a packet that nothing speaks against goes on: on a CPU of its pool, if that has some.
+#[inline(always)]
+fn onward(settings: &Settings, parsed: &Parsed, class: Class) -> Verdict {
+    let pool = Pool::from_code(settings.pool[class as usize]);
+    let cpus = &settings.cpus[pool as usize];
+    if cpus.count == 0 {
+        return Verdict::Pass(parsed.reason);
+    }
+    Verdict::Move(cpus.of_flow(flow(parsed)))
+}
+
+/// A number that all packets of a flow have in common, and few others.
+#[inline(always)]
+fn flow(parsed: &Parsed) -> u32 {
+    let Peer { high, low } = parsed.source;
+    let mixed = low ^ high.rotate_left(31) ^ (u64::from(parsed.ports) << 16);
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
 /// Counts or drops a source that cannot be real, as the settings say.

@@ -44,7 +44,7 @@ impl Bench {
     fn with(change: impl FnOnce(&mut Settings)) -> Bench {
         let mut settings = Settings {
             spoof: [SpoofAction::Drop as u32; Spoof::COUNT],
-            limited: 1,
+            special: 1,
             ..Settings::default()
         };
         change(&mut settings);

@@ -2,14 +2,14 @@
 
 use core::marker::PhantomData;
 
-use aya_ebpf::btf_maps::{Array, HashMap, LruHashMap, PerCpuArray};
+use aya_ebpf::btf_maps::{Array, CpuMap, HashMap, LruHashMap, PerCpuArray};
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::btf_map;
 use splitter_common::{
     AddressKey, BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count,
     Counters, INDEX_ENTRIES, ListenerValue, MAX_LISTENERS, MAX_POOL_SOCKETS, MAX_PREFIXES,
-    MAX_SLOTS, MAX_SOURCES, Note, Peer, Pool, PoolInfo, PortKey, PrefixIndex, PrefixTable,
-    PrefixValue, REASONS, Role, Settings, Slot, SlotStats, SplitName, Tables,
+    MAX_SET_CPUS, MAX_SLOTS, MAX_SOURCES, Note, Peer, Pool, PoolInfo, PortKey, PrefixIndex,
+    PrefixTable, PrefixValue, REASONS, Role, Settings, Slot, SlotStats, SplitName, Tables,
 };
 use splitter_ebpf::bucket::Bucket;
 use splitter_ebpf::ingress::Node;
@@ -54,6 +54,8 @@ static SOURCE_BUCKETS: LruHashMap<BucketKey, BucketState, { MAX_SOURCES as usize
 static SPLITS: Array<Slot, { MAX_SLOTS as usize }, MMAPABLE> = Array::new();
 #[btf_map(name = "split_stats")]
 static SPLIT_STATS: Array<SlotStats, { MAX_SLOTS as usize }, MMAPABLE> = Array::new();
+#[btf_map(name = "cpus")]
+static CPUS: CpuMap<{ MAX_SET_CPUS }> = CpuMap::new();
 #[btf_map(name = "split_names")]
 static SPLIT_NAMES: HashMap<u32, SplitName, { MAX_SLOTS as usize }, NO_PREALLOC> = HashMap::new();
 
@@ -264,4 +266,11 @@ pub fn count(class: u32, code: u32, bytes: u64) {
         (*counter).count += 1;
         (*counter).bytes += bytes;
     }
+}
+
+/// Moves the packet to a CPU; `otherwise` is what becomes of it where that is not possible.
+#[inline(always)]
+pub fn move_to(cpu: u32, otherwise: u32) -> u32 {
+    CPUS.redirect(cpu, u64::from(otherwise))
+        .unwrap_or_else(|action| action)
 }

@@ -23,6 +23,9 @@ pub struct Parsed {
     pub tcp: bool,
     /// Whether it opens a TCP connection.
     pub syn: bool,
+    /// Source and destination port of TCP and UDP as they lie in the packet; 0 for all else and
+    /// for fragments, of which only the first has any.
+    pub ports: u32,
     /// Why it passes when nothing speaks against its source.
     pub reason: PassReason,
 }
@@ -36,6 +39,7 @@ const TYPE_IPV6: u16 = 0x86dd;
 
 const HOP_BY_HOP: u8 = 0;
 const TCP: u8 = 6;
+const UDP: u8 = 17;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
@@ -47,12 +51,21 @@ const SHIM6: u8 = 140;
 const SYN: u16 = 0x02;
 const ACK: u16 = 0x10;
 
-/// Reads the headers.
+/// What lies above Ethernet, and where it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// IPv4.
+    V4(usize),
+    /// IPv6.
+    V6(usize),
+}
+
+/// Reads the Ethernet header and the VLAN tags.
 ///
 /// # Errors
-/// The reason to let the packet pass where its source address cannot be told.
+/// The reason to let the packet pass where that is not IP.
 #[inline(always)]
-pub fn parse(packet: &impl Packet) -> Result<Parsed, PassReason> {
+pub fn link(packet: &impl Packet) -> Result<Network, PassReason> {
     let ethernet = packet.words::<7>(0).ok_or(PassReason::Truncated)?;
     let mut kind = be(ethernet[6]);
     let mut at = ETHERNET;
@@ -64,38 +77,48 @@ pub fn parse(packet: &impl Packet) -> Result<Parsed, PassReason> {
         at += VLAN;
     }
     match kind {
-        TYPE_IPV4 => ipv4(packet, at),
-        TYPE_IPV6 => ipv6(packet, at),
+        TYPE_IPV4 => Ok(Network::V4(at)),
+        TYPE_IPV6 => Ok(Network::V6(at)),
         kind if is_vlan(kind) => Err(PassReason::TooManyTags),
         _ => Err(PassReason::NotIp),
     }
 }
 
+/// Reads an IPv4 header and what it carries.
+///
+/// # Errors
+/// The reason to let the packet pass where its source address cannot be told.
 #[inline(always)]
-fn ipv4(packet: &impl Packet, at: usize) -> Result<Parsed, PassReason> {
+pub fn ipv4(packet: &impl Packet, at: usize) -> Result<Parsed, PassReason> {
     let header = packet.words::<10>(at).ok_or(PassReason::Truncated)?;
     let first = be(header[0]);
     let length = usize::from(first >> 8 & 0xf) * 4;
     if first >> 12 != 4 || length < 20 || usize::from(be(header[1])) < length {
         return Err(PassReason::Malformed);
     }
+    let protocol = (be(header[4]) & 0xff) as u8;
     let parsed = Parsed {
         source: Peer::v4(join(header[6], header[7])),
-        tcp: be(header[4]) & 0xff == u16::from(TCP),
+        tcp: protocol == TCP,
         syn: false,
+        ports: 0,
         reason: PassReason::Classified,
     };
     // More fragments follow, or this one is not the first.
     let fragment = be(header[3]) & 0x3fff;
     Ok(if fragment == 0 {
-        transport(packet, at + length, parsed)
+        transport(packet, at + length, protocol, parsed)
     } else {
         of_fragment(packet, at + length, fragment & 0x1fff, parsed)
     })
 }
 
+/// Reads an IPv6 header with its extensions and what it carries.
+///
+/// # Errors
+/// The reason to let the packet pass where its source address cannot be told.
 #[inline(always)]
-fn ipv6(packet: &impl Packet, at: usize) -> Result<Parsed, PassReason> {
+pub fn ipv6(packet: &impl Packet, at: usize) -> Result<Parsed, PassReason> {
     let header = packet.words::<20>(at).ok_or(PassReason::Truncated)?;
     if be(header[0]) >> 12 != 6 {
         return Err(PassReason::Malformed);
@@ -106,6 +129,7 @@ fn ipv6(packet: &impl Packet, at: usize) -> Result<Parsed, PassReason> {
         source: Peer { high, low },
         tcp: false,
         syn: false,
+        ports: 0,
         reason: PassReason::Classified,
     };
     let mut next = (be(header[3]) >> 8) as u8;
@@ -135,13 +159,13 @@ fn ipv6(packet: &impl Packet, at: usize) -> Result<Parsed, PassReason> {
         return Ok(parsed);
     }
     parsed.tcp = next == TCP;
-    Ok(transport(packet, at, parsed))
+    Ok(transport(packet, at, next, parsed))
 }
 
 /// A fragment: only the first (offset 0) carries the transport header.
 #[inline(always)]
 fn of_fragment(packet: &impl Packet, at: usize, offset: u16, parsed: Parsed) -> Parsed {
-    let syn = offset == 0 && transport(packet, at, parsed).syn;
+    let syn = offset == 0 && parsed.tcp && transport(packet, at, TCP, parsed).syn;
     Parsed {
         syn,
         reason: PassReason::Fragment,
@@ -150,20 +174,28 @@ fn of_fragment(packet: &impl Packet, at: usize, offset: u16, parsed: Parsed) -> 
 }
 
 #[inline(always)]
-fn transport(packet: &impl Packet, at: usize, parsed: Parsed) -> Parsed {
-    if !parsed.tcp {
-        return parsed;
-    }
-    match packet.words::<10>(at) {
-        Some(header) => Parsed {
+fn transport(packet: &impl Packet, at: usize, protocol: u8, parsed: Parsed) -> Parsed {
+    let truncated = Parsed {
+        reason: PassReason::Truncated,
+        ..parsed
+    };
+    match protocol {
+        TCP => packet.words::<10>(at).map_or(truncated, |header| Parsed {
             syn: be(header[6]) & (SYN | ACK) == SYN,
+            ports: ports(header[0], header[1]),
             ..parsed
-        },
-        None => Parsed {
-            reason: PassReason::Truncated,
+        }),
+        UDP => packet.words::<4>(at).map_or(truncated, |header| Parsed {
+            ports: ports(header[0], header[1]),
             ..parsed
-        },
+        }),
+        _ => parsed,
     }
+}
+
+#[inline(always)]
+fn ports(source: u16, destination: u16) -> u32 {
+    u32::from(source) | u32::from(destination) << 16
 }
 
 #[inline(always)]

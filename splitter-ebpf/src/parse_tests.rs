@@ -6,6 +6,14 @@ use std::vec::Vec;
 use super::*;
 use crate::testing::{ACK, Frame, SYN as SYN_FLAG, ethernet, frame, ipv4, ipv6, tcp};
 
+/// All of it, as `judge` does it.
+fn parse(packet: &impl Packet) -> Result<Parsed, PassReason> {
+    match link(packet)? {
+        Network::V4(at) => super::ipv4(packet, at),
+        Network::V6(at) => super::ipv6(packet, at),
+    }
+}
+
 const CLIENT: [u8; 4] = [198, 51, 100, 7];
 const CLIENT6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
 

@@ -7,7 +7,7 @@ use splitter_ebpf::parse::Packet as _;
 use splitter_ebpf::steer::steer as choose;
 
 use crate::lookup::{self, Host};
-use crate::maps::{InForce, Listed, Wire, count};
+use crate::maps::{InForce, Listed, Wire, count, move_to};
 use crate::packet::XdpPacket;
 
 /// Ends the kernel's search without a socket: the caller is reset.
@@ -24,10 +24,10 @@ fn ingress(context: XdpContext) -> u32 {
         None => Judged::without_class(PassReason::NoSettings),
     };
     count(judged.class, judged.verdict.code(), packet.size());
-    if matches!(judged.verdict, Verdict::Drop(_)) {
-        XDP_DROP
-    } else {
-        XDP_PASS
+    match judged.verdict {
+        Verdict::Pass(_) => XDP_PASS,
+        Verdict::Drop(_) => XDP_DROP,
+        Verdict::Move(cpu) => move_to(cpu, XDP_PASS),
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::dataplane::{Policy, Ranges, XdpKind};
+use crate::dataplane::{CpuError, Policy, Ranges, XdpKind};
 
 /// How connections reach the pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,6 +240,9 @@ pub enum SettingsError {
     /// One address for two things.
     #[error("--admin {0} is also an --http address; give them different ports")]
     AdminIsHttp(SocketAddr),
+    /// CPUs that cannot be had.
+    #[error("--cpu-isolation: {0}")]
+    Cpus(#[from] CpuError),
     /// Two values for one thing.
     #[error("--{flag} {name} is given twice, as {first} and as {second}; give each {what} once")]
     Twice {

@@ -81,6 +81,12 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "a class: unknown",
     ),
     (
+        "--cpu-isolation",
+        "SPLITTER_CPU_ISOLATION",
+        "half",
+        "off, auto or CPUs of pools",
+    ),
+    (
         "--keep-attached",
         "SPLITTER_KEEP_ATTACHED",
         "perhaps",

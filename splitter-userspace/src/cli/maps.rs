@@ -94,6 +94,11 @@ fn in_words(settings: &Settings) -> Value {
     };
     let spoof = Spoof::ALL.into_iter().zip(settings.spoof);
     let spoof = spoof.map(|(rule, code)| (rule.name(), SpoofAction::from_code(code).name().into()));
+    let cpus = Pool::ALL.into_iter().zip(&settings.cpus);
+    let cpus = cpus.map(|(pool, set)| {
+        let cpus = set.cpu.iter().take(set.count as usize);
+        (pool.name(), cpus.copied().collect::<Vec<_>>().into())
+    });
     let external = settings.external.iter().take(settings.externals as usize);
     json!({
         "native_routing": settings.native_routing != 0,
@@ -104,6 +109,7 @@ fn in_words(settings: &Settings) -> Value {
         "source_packet_limit": limit(settings.source_packets),
         "class_syn_limit": by_class(&|class| limit(settings.class_syn[class])),
         "class_packet_limit": by_class(&|class| limit(settings.class_packets[class])),
+        "pool_cpus": object(cpus.collect()),
     })
 }
 

@@ -8,7 +8,7 @@ use splitter_common::{Class, Limit, Pool, Spoof, SpoofAction};
 
 use super::named::{self, Named};
 use crate::config::{DataplaneSettings, PoolSizes, SettingsError};
-use crate::dataplane::{Cidr, Policy, Ranges, XdpKind};
+use crate::dataplane::{Cidr, CpuIsolation, Policy, Ranges, XdpKind};
 
 /// What the kernel programs are told. Only the ranges have an effect with `--steering none`.
 #[derive(Args, Clone, Debug)]
@@ -92,6 +92,10 @@ pub struct SteerArgs {
     #[arg(long, env = "SPLITTER_CLASS_PACKET_LIMIT", value_name = "CLASS=RATE[:BURST]", value_delimiter = ',', value_parser = named::class_limit)]
     pub class_packet_limit: Vec<Named<Class, Limit>>,
 
+    /// CPUs that packets of each pool are moved to, e.g. north-south=0-3;east-west=4-7; auto: half each, from 4 CPUs on; XDP only
+    #[arg(long, env = "SPLITTER_CPU_ISOLATION", value_name = "off|auto|SETS", default_value_t = CpuIsolation::Off)]
+    pub cpu_isolation: CpuIsolation,
+
     /// Where the maps are pinned: one directory for each instance
     #[command(flatten)]
     pub pin: PinArgs,
@@ -135,7 +139,7 @@ impl SteerArgs {
     /// The settings, with pools of `workers` threads where nothing else is said.
     ///
     /// # Errors
-    /// When one thing is given two values.
+    /// When one thing is given two values, or a CPU is named that is not there.
     pub fn settings(self, workers: usize) -> Result<DataplaneSettings, SettingsError> {
         let policy = self.policy()?;
         let size = |pool| named::value("pools", "pool", &self.pools, pool, Pool::name);
@@ -166,6 +170,7 @@ impl SteerArgs {
             native_routing: self.native_routing,
             source_syn: self.source_syn_limit.unwrap_or_default(),
             source_packets: self.source_packet_limit.unwrap_or_default(),
+            cpus: self.cpu_isolation.resolve()?,
             ..Policy::default()
         };
         if let Some(action) = self.spoof {

@@ -37,6 +37,7 @@ fn every_flag_sets_its_field() {
         "--source-packet-limit=30",
         "--class-syn-limit=north-south=40",
         "--class-packet-limit=unknown=50:60",
+        "--cpu-isolation=east-west=0",
         "--pin-dir=/sys/fs/bpf/other",
         "--keep-attached",
     ])
@@ -75,7 +76,16 @@ fn every_flag_sets_its_field() {
     policy.source_packets = limit(30, 30);
     policy.class_syn[Class::NorthSouth as usize] = limit(40, 40);
     policy.class_packets[Class::Unknown as usize] = limit(50, 60);
+    policy.cpus.of[Pool::EastWest as usize] = vec![0];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_named() {
+    let error = settings(&["--cpu-isolation=north-south=60000"]).unwrap_err();
+    let text = error.to_string();
+    let start = "--cpu-isolation: CPU 60000 is not online";
+    assert!(text.starts_with(start), "{text}");
 }
 
 #[test]

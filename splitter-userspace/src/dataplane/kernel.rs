@@ -240,6 +240,9 @@ fn open(object: &[u8], dir: &Path) -> Result<Ebpf, DataplaneError> {
     for spec in &MAPS {
         loader.map_pin_path(spec.name, dir.join(spec.name));
     }
+    // The kernel makes no map of more CPUs than it could have. It is not pinned: its entries are
+    // threads that serve this process's programs.
+    loader.map_max_entries("cpus", possible_cpus());
     loader
         .load(object)
         .map_err(|error| DataplaneError::Refused {
@@ -247,6 +250,14 @@ fn open(object: &[u8], dir: &Path) -> Result<Ebpf, DataplaneError> {
             reason: chain(&error),
             kernel: release(),
         })
+}
+
+/// How many CPUs this machine can have.
+fn possible_cpus() -> u32 {
+    let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = text.trim().rsplit(['-', ',']).next();
+    let last: Option<u32> = last.and_then(|number| number.parse().ok());
+    last.map_or(1, |last| last.saturating_add(1))
 }
 
 /// An error of aya with its causes.

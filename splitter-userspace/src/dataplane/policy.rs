@@ -1,5 +1,7 @@
 use splitter_common::{Class, Limit, MAX_EXTERNAL, Pool, Settings, Spoof, SpoofAction};
 
+use super::cpus::CpuSets;
+
 /// How classes are treated: what the kernel programs get as their settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -19,6 +21,8 @@ pub struct Policy {
     pub class_syn: [Limit; Class::COUNT],
     /// Packets of each class. Default: no limit.
     pub class_packets: [Limit; Class::COUNT],
+    /// The CPUs of each pool's packets (`--cpu-isolation`); XDP only. Default: none set apart.
+    pub cpus: CpuSets,
 }
 
 impl Default for Policy {
@@ -34,6 +38,7 @@ impl Default for Policy {
             source_packets: Limit::default(),
             class_syn: [Limit::default(); Class::COUNT],
             class_packets: [Limit::default(); Class::COUNT],
+            cpus: CpuSets::default(),
         }
     }
 }
@@ -52,8 +57,9 @@ impl Policy {
             .iter()
             .chain(&self.class_syn)
             .chain(&self.class_packets);
+        let moves = self.cpus.of.iter().any(|cpus| !cpus.is_empty());
         Settings {
-            limited: u32::from(limits.any(|limit| limit.rate != 0)),
+            special: u32::from(moves || limits.any(|limit| limit.rate != 0)),
             externals: interfaces.len().min(MAX_EXTERNAL) as u32,
             external,
             native_routing: u32::from(self.native_routing),
@@ -63,6 +69,7 @@ impl Policy {
             source_packets: self.source_packets,
             class_syn: self.class_syn,
             class_packets: self.class_packets,
+            cpus: self.cpus.settings(),
         }
     }
 }
@@ -77,13 +84,16 @@ mod tests {
         assert_eq!(settings.spoof, [2, 2, 2, 2, 1]);
         assert_eq!(settings.pool, [0, 0, 1, 1, 1]);
         assert_eq!((settings.externals, settings.external[0]), (1, 3));
-        assert_eq!((settings.native_routing, settings.limited), (0, 0));
+        assert_eq!((settings.native_routing, settings.special), (0, 0));
     }
 
     #[test]
-    fn one_limit_is_enough_to_be_limited() {
+    fn one_limit_or_cpu_is_enough_to_be_special() {
         let mut policy = Policy::default();
         policy.class_packets[4] = Limit { rate: 1, burst: 1 };
-        assert_eq!(policy.settings(&[3]).limited, 1);
+        assert_eq!(policy.settings(&[3]).special, 1);
+        let mut policy = Policy::default();
+        policy.cpus.of[1] = vec![0];
+        assert_eq!(policy.settings(&[3]).special, 1);
     }
 }

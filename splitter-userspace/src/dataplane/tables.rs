@@ -1,6 +1,6 @@
 //! The double-buffered tables: prefixes and settings, changed as a whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::AsFd as _;
@@ -9,9 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use aya::Pod;
-use aya::maps::{HashMap, MapData, MapError};
+use aya::maps::{CpuMap, HashMap, MapData, MapError};
 use splitter_common::{
-    Cidr4Key, Cidr6Key, Config, INDEX_ENTRIES, PrefixIndex, PrefixValue, Settings,
+    Cidr4Key, Cidr6Key, Config, CpuSet, INDEX_ENTRIES, PrefixIndex, PrefixValue, Settings,
 };
 
 use super::error::DataplaneError;
@@ -25,6 +25,9 @@ const EPOCH: usize = offset_of!(Config, epoch) / 4;
 const PID: usize = offset_of!(Config, pid) / 4;
 const SETTINGS: usize = offset_of!(Config, settings) / 4;
 
+/// Packets that wait for one CPU before more are dropped.
+const CPU_QUEUE: u32 = 2_048;
+
 /// How long a kernel program may still use a buffer where the kernel cannot be asked. They run
 /// for some hundred nanoseconds.
 const GRACE: Duration = Duration::from_millis(10);
@@ -36,6 +39,9 @@ pub struct ClassTables {
     cidr6: HashMap<MapData, Cidr6Key, PrefixValue>,
     index4: Words<AtomicU64>,
     index6: Words<AtomicU64>,
+    cpus: CpuMap<MapData>,
+    /// CPUs that packets can be moved to already.
+    ready: BTreeSet<u32>,
 }
 
 impl ClassTables {
@@ -47,6 +53,8 @@ impl ClassTables {
             index6: words(maps, "cidr6_index", entries)?,
             cidr4: maps.take("cidr4")?,
             cidr6: maps.take("cidr6")?,
+            cpus: maps.take("cpus")?,
+            ready: BTreeSet::new(),
         })
     }
 
@@ -77,6 +85,9 @@ impl ClassTables {
             .map(|(key, kind)| (Cidr6Key { buffer, ..*key }, *kind));
         fill(&mut self.cidr6, v6.collect(), |key| key.buffer == buffer)
             .map_err(map_error("write", "cidr6"))?;
+        for set in &settings.cpus {
+            self.make_ready(set)?;
+        }
         fill_index(&self.index4, buffer, &prefixes.index4);
         fill_index(&self.index6, buffer, &prefixes.index6);
         let start = SETTINGS + usize::from(buffer) * Settings::WORDS;
@@ -86,6 +97,25 @@ impl ClassTables {
         self.config[PID].store(std::process::id(), Ordering::Relaxed);
         self.config[EPOCH].store(epoch, Ordering::Release);
         Ok(epoch)
+    }
+}
+
+impl ClassTables {
+    /// Makes queues for CPUs before packets are moved to them. They stay until the programs go:
+    /// taking one away would lose what waits in it.
+    fn make_ready(&mut self, set: &CpuSet) -> Result<(), DataplaneError> {
+        for cpu in set.cpu.iter().take(set.count as usize) {
+            if !self.ready.contains(cpu) {
+                let made = self.cpus.set(*cpu, CPU_QUEUE, None, 0);
+                made.map_err(|error| DataplaneError::Map {
+                    what: "write",
+                    map: "cpus",
+                    source: io::Error::other(error.to_string()),
+                })?;
+                self.ready.insert(*cpu);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -161,6 +161,8 @@ pub struct XdpRun {
 pub const XDP_DROP: u32 = 1;
 /// The action that passes.
 pub const XDP_PASS: u32 = 2;
+/// The action that moves a packet elsewhere.
+pub const XDP_REDIRECT: u32 = 4;
 
 /// Runs an XDP program on a packet, `repeat` times.
 ///

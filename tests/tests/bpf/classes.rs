@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use splitter::dataplane::Policy;
+use socket2::{Domain, Socket, Type};
+use splitter::dataplane::{CpuSets, Policy};
 use splitter_common::{Class, Fallback, Pool};
-use splitter_tests::bpf::net::let_go;
-use splitter_tests::bpf::{Loaded, Namespace};
+use splitter_tests::bpf::kernel::ranges;
+use splitter_tests::bpf::net::{command, let_go};
+use splitter_tests::bpf::{Loaded, Namespace, Nodes};
 
 /// A listener that answers each connection with its pool's name, and what it saw of it.
 struct Pooled {
@@ -140,6 +142,82 @@ fn a_real_listener_on_the_port_gets_nothing_until_we_are_gone() {
     lands_in(&nodes.out, "203.0.113.1:80", &real);
 }
 
+/// Another node, which the outside forwards for: its own address is 198.18.0.9, its pod's
+/// 10.244.9.7.
+fn second_node(loaded: &Loaded) -> Namespace {
+    let peer = Namespace::new("peer");
+    let Nodes { out, node, .. } = &loaded.nodes;
+    out.ip(&format!(
+        "link add far type veth peer name en0 netns {}",
+        peer.name()
+    ));
+    for (namespace, device, address) in [
+        (out, "far", "198.18.0.1/24"),
+        (&peer, "en0", "198.18.0.9/24"),
+    ] {
+        namespace.ip(&format!("link set {device} up"));
+        namespace.ip(&format!("addr add {address} dev {device}"));
+    }
+    peer.ip("addr add 10.244.9.7/32 dev lo");
+    peer.ip("route add default via 198.18.0.1");
+    out.ip("route add 10.244.9.0/24 via 198.18.0.9");
+    out.run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap());
+    node.ip("route add 198.18.0.0/24 via 203.0.113.2");
+    node.ip("route add 10.244.9.0/24 via 203.0.113.2");
+    peer
+}
+
+/// Connects from this address of the namespace's own.
+fn lands_in_from(from: &Namespace, source: &str, to: &str, pool: &Pooled) {
+    thread::scope(|scope| {
+        let accepted = scope.spawn(|| pool.accept());
+        let name = from.run(|| {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            let source: SocketAddr = format!("{source}:0").parse().unwrap();
+            socket.bind(&source.into()).unwrap();
+            let to: SocketAddr = to.parse().unwrap();
+            socket.connect(&to.into()).unwrap();
+            let (mut stream, mut text) = (TcpStream::from(socket), String::new());
+            stream.read_to_string(&mut text).unwrap();
+            text
+        });
+        assert_eq!(name, pool.name, "from {source}");
+        let (_, peer) = accepted.join().unwrap();
+        assert_eq!(peer.ip().to_string(), source);
+    });
+}
+
+#[test]
+fn other_nodes_and_their_pods() {
+    let mut loaded = Loaded::new(&Policy::default());
+    let [north_south, east_west] = pools(&mut loaded, "0.0.0.0:80", "127.0.0.1:0");
+    let peer = second_node(&loaded);
+    let to = "203.0.113.1:80";
+    // Nobody has said yet that it is a node: it is outside, and so is its pod, whose range does
+    // not travel on the wire of such a cluster.
+    lands_in_from(&peer, "198.18.0.9", to, &north_south);
+    lands_in_from(&peer, "10.244.9.7", to, &north_south);
+    assert!(loaded.counts().reason("seen-cluster") >= 3);
+    let mut ranges = ranges();
+    ranges.nodes.push("198.18.0.9".parse().unwrap());
+    let native = Policy {
+        native_routing: true,
+        ..Policy::default()
+    };
+    loaded.set(&ranges, &native);
+    lands_in_from(&peer, "198.18.0.9", to, &east_west);
+    lands_in_from(&peer, "10.244.9.7", to, &east_west);
+    let counts = loaded.counts();
+    assert_eq!(counts.class(Class::Node).lookups, 1);
+    assert_eq!(counts.class(Class::EastWest).lookups, 1);
+    // Nodes may be given the other pool: others hide behind their addresses.
+    let mut apart = native.clone();
+    apart.pool[Class::Node as usize] = Pool::NorthSouth;
+    loaded.set(&ranges, &apart);
+    lands_in_from(&peer, "198.18.0.9", to, &north_south);
+    lands_in_from(&peer, "10.244.9.7", to, &east_west);
+}
+
 #[test]
 fn spoofed_sources_from_the_wire_reach_nobody() {
     let mut loaded = Loaded::new(&Policy::default());
@@ -152,19 +230,46 @@ fn spoofed_sources_from_the_wire_reach_nobody() {
             .for_each(|path| std::fs::write(path, "0").unwrap())
     });
     nodes.out.ip("addr add 10.244.0.99/32 dev wire");
-    let refused = nodes.out.run(|| {
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
-        let socket = socket.unwrap();
-        socket
-            .bind(&"10.244.0.99:0".parse::<SocketAddr>().unwrap().into())
-            .unwrap();
-        let to = "203.0.113.1:80".parse::<SocketAddr>().unwrap();
-        socket.connect_timeout(&to.into(), Duration::from_millis(200))
-    });
-    assert!(refused.is_err());
-    let counts = loaded.counts();
-    assert!(counts.reason("drop-own-pods") >= 1, "{counts:?}");
-    assert_eq!(counts.reason("steer-assigned"), 0);
+    nodes.out.ip("addr add fd00:244::99/128 dev wire nodad");
+    for (source, to) in [
+        ("10.244.0.99:0", "203.0.113.1:80"),
+        ("[fd00:244::99]:0", "[2001:db8::1]:80"),
+    ] {
+        let before = loaded.counts().reason("drop-own-pods");
+        let refused = nodes.out.run(|| {
+            let (source, to): (SocketAddr, SocketAddr) =
+                (source.parse().unwrap(), to.parse().unwrap());
+            let socket = Socket::new(Domain::for_address(to), Type::STREAM, None).unwrap();
+            socket.bind(&source.into()).unwrap();
+            socket.connect_timeout(&to.into(), Duration::from_millis(200))
+        });
+        assert!(refused.is_err(), "{source}");
+        assert!(loaded.counts().reason("drop-own-pods") > before, "{source}");
+    }
+    assert_eq!(loaded.counts().reason("steer-assigned"), 0);
+}
+
+#[test]
+fn connections_work_on_the_cpus_of_their_pool() {
+    let policy = Policy {
+        cpus: CpuSets {
+            of: [vec![0], vec![1]],
+        },
+        ..Policy::default()
+    };
+    let mut loaded = Loaded::new(&policy);
+    let [north_south, east_west] = pools(&mut loaded, "0.0.0.0:80", "127.0.0.1:0");
+    let nodes = &loaded.nodes;
+    // A veth leaves checksums to a NIC that is not there; moved packets need them.
+    let off = ["-K", "wire", "tx", "off"];
+    let ethtool = [&["netns", "exec", nodes.out.name(), "ethtool"], &off[..]].concat();
+    command("ip", &ethtool);
+    for _ in 0..10 {
+        lands_in(&nodes.out, "203.0.113.1:80", &north_south);
+        lands_in(&nodes.pod, "203.0.113.1:80", &east_west);
+    }
+    let moved = loaded.counts().reason("pass-moved");
+    assert!(moved >= 30, "{moved} packets of ten connections were moved");
 }
 
 #[test]

@@ -4,14 +4,14 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use splitter::dataplane::Policy;
+use splitter::dataplane::{CpuSets, Policy};
 use splitter_common::{Class, Limit, Spoof, SpoofAction};
 use splitter_tests::bpf::Loaded;
 use splitter_tests::bpf::kernel::address;
 use splitter_tests::bpf::packet::{
     ACK, IPV4, IPV6, QINQ, SYN, VLAN, ethernet, extension, ipv4, ipv6, syn, tcp,
 };
-use splitter_tests::bpf::run::{self, XDP_DROP, XDP_PASS};
+use splitter_tests::bpf::run::{self, XDP_DROP, XDP_PASS, XDP_REDIRECT};
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 7);
 const CLIENT6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 7);
@@ -378,4 +378,47 @@ fn packet_limits() {
     );
     passes(&loaded, &udp(other), Class::NorthSouth);
     expect(&loaded, &udp(other), XDP_DROP, "drop-class-packets", class);
+}
+
+#[test]
+fn packets_are_moved_to_the_cpus_of_their_pool() {
+    let policy = Policy {
+        cpus: CpuSets {
+            of: [vec![0], Vec::new()],
+        },
+        ..Policy::default()
+    };
+    let mut loaded = Loaded::quiet(&policy);
+    let from = |host: &str| syn(address(host));
+    let class = Some(Class::NorthSouth);
+    let (moved, udp) = ("pass-moved", ipv4(CLIENT, 17, 0, &[], &[0; 8]));
+    expect(&loaded, &from("198.51.100.7"), XDP_REDIRECT, moved, class);
+    expect(&loaded, &from("2001:db8:9::7"), XDP_REDIRECT, moved, class);
+    expect(
+        &loaded,
+        &[ethernet(&[VLAN], IPV4), udp].concat(),
+        XDP_REDIRECT,
+        moved,
+        class,
+    );
+    // The other pool has no CPUs of its own; what is not IP has no pool.
+    passes(&loaded, &from("203.0.113.9"), Class::Node);
+    let arp = [ethernet(&[], 0x0806), vec![0; 28]].concat();
+    expect(&loaded, &arp, XDP_PASS, "pass-not-ip", None);
+    drops(&loaded, &from("10.244.0.7"), "drop-own-pods");
+    // A CPU that is not there: the packet stays where it is.
+    let none = CpuSets {
+        of: [vec![100_000], Vec::new()],
+    };
+    let wrong = Policy {
+        cpus: none,
+        ..Policy::default()
+    };
+    let result = loaded
+        .kernel
+        .set_ranges(&splitter_tests::bpf::kernel::ranges(), &wrong);
+    assert!(result.is_err());
+    expect(&loaded, &from("198.51.100.7"), XDP_REDIRECT, moved, class);
+    loaded.set(&splitter_tests::bpf::kernel::ranges(), &Policy::default());
+    passes(&loaded, &from("198.51.100.7"), Class::NorthSouth);
 }
