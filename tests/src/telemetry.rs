@@ -89,6 +89,7 @@ fn location(
             kind,
         },
         ingress: ObjectRef::new(Kind::Ingress, "shop", "web"),
+        policy: None,
         split: Split {
             variants: variants.collect(),
             rules: Vec::new(),

@@ -155,6 +155,7 @@ fn snapshot(keys: &BTreeMap<LocationKey, bool>) -> Snapshot {
     }
     let location = |(key, has_canary): (&LocationKey, &bool)| {
         Arc::new(Location {
+            policy: None,
             key: key.clone(),
             ingress: ingress(),
             split: if *has_canary { canary() } else { plain() },

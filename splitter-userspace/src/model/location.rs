@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{LocationId, ObjectRef, Split};
+use super::{LocationId, ObjectRef, Policy, Split};
 
 /// Which host names a rule covers. Names are lower case, without port and final dot.
 ///
@@ -83,4 +83,7 @@ pub struct Location {
     pub ingress: ObjectRef,
     /// Who answers it.
     pub split: Split,
+    /// What else holds for its requests; none for most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Arc<Policy>>,
 }

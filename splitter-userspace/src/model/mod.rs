@@ -6,6 +6,7 @@
 mod backend;
 mod location;
 mod object;
+mod policy;
 mod problem;
 mod snapshot;
 mod split;
@@ -13,6 +14,7 @@ mod split;
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
+pub use policy::{Policy, Redirect};
 pub use problem::{Problem, Severity};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{

@@ -16,6 +16,7 @@ mod headers;
 mod io;
 mod journal;
 mod listen;
+mod policy;
 mod pool;
 mod service;
 mod socket;

@@ -19,6 +19,7 @@ use super::fault::Fault;
 use super::forward::{Exchanged, forward};
 use super::headers::{self, Forwarded};
 use super::journal::Journal;
+use super::policy::{self, Refusal, Reply};
 use super::target;
 use super::upstream::Upstream;
 use super::worker::Worker;
@@ -52,7 +53,8 @@ pub async fn serve(
         &request_id,
     ) {
         Ok(prepared) => prepared,
-        Err(fault) => return own_answer(&worker, fault, journal),
+        Err(Refusal::Fault(fault)) => return own_answer(&worker, fault, journal),
+        Err(Refusal::Reply(reply)) => return policy_answer(&worker, *reply, journal),
     };
     let request = Request::from_parts(parts, body);
     match forward(&worker, &prepared.backend, request, &mut journal).await {
@@ -77,7 +79,7 @@ fn prepare(
     body: &RequestBody,
     journal: &mut Journal,
     request_id: &HeaderValue,
-) -> Result<Prepared, Fault> {
+) -> Result<Prepared, Refusal> {
     let host = target::authority(parts)?;
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
@@ -85,7 +87,12 @@ fn prepare(
     if parts.version == Version::HTTP_2 {
         headers::join_cookie(&mut parts.headers);
     }
-    let backend = worker.choose(host_text, parts, journal)?;
+    let place = worker.find(host_text, parts.uri.path(), journal)?;
+    let policy = place.location().and_then(|it| it.policy.as_deref());
+    if let Some(policy) = policy {
+        policy::enter(policy)?;
+    }
+    let backend = worker.choose(&place, parts, journal)?;
 
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
     let upgrade = hop.upgrade.filter(|protocol| {
@@ -122,6 +129,9 @@ fn prepare(
             .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     parts.uri = origin_form(&parts.uri);
+    if let Some(policy) = policy {
+        policy::toward(policy, parts);
+    }
     parts.version = Version::HTTP_11;
     Ok(Prepared { upgrade, backend })
 }
@@ -227,6 +237,35 @@ fn own_answer(
     response
         .body(AnswerBody::whole(body, journal))
         .map_err(io::Error::other)
+}
+
+/// The answer of a policy.
+fn policy_answer(
+    worker: &Rc<Worker>,
+    reply: Reply,
+    mut journal: Box<Journal>,
+) -> io::Result<Response<AnswerBody>> {
+    tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
+    journal.answer(reply.status.as_u16(), None);
+    let length = reply.body.len();
+    let body = if journal.is_head() {
+        Bytes::new()
+    } else {
+        reply.body
+    };
+    let close = worker.is_draining() && journal.is_http1();
+    let mut response = Response::new(AnswerBody::whole(body, journal));
+    *response.status_mut() = reply.status;
+    *response.headers_mut() = reply.headers;
+    let headers = response.headers_mut();
+    headers.insert(SERVER, NAME);
+    if reply.status != StatusCode::NO_CONTENT {
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
+    if close {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response)
 }
 
 fn own_text(fault: Fault) -> String {

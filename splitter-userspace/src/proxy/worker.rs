@@ -17,7 +17,7 @@ use super::journal::Journal;
 use super::pool::UpstreamPool;
 use super::upstream::Upstream;
 use crate::config::{Limits, Timeouts};
-use crate::model::Backend;
+use crate::model::{Backend, Location, LocationId};
 use crate::routing::{
     Blocks, Found, Live, Picker, SlotId, Tick, WeightSource, decide, normalize, resolve,
 };
@@ -30,6 +30,19 @@ const REQUEST_ID_MAX: usize = 128;
 pub struct Current {
     /// The state.
     pub live: Arc<Live>,
+}
+
+/// Where a request belongs.
+pub struct Place {
+    current: Rc<Current>,
+    id: LocationId,
+}
+
+impl Place {
+    /// The Location.
+    pub fn location(&self) -> Option<&Location> {
+        self.current.live.snapshot.location(self.id).map(|it| &**it)
+    }
 }
 
 /// Says where clients are, for the log.
@@ -128,28 +141,37 @@ impl Worker {
         *self.current.borrow_mut() = Rc::new(Current { live });
     }
 
-    /// Finds the Location and chooses its Variant; notes both in `journal`.
+    /// Finds the Location of a request and notes it in `journal`.
+    ///
+    /// # Errors
+    /// The fault to answer with.
+    pub fn find(&self, host: &str, path: &str, journal: &mut Journal) -> Result<Place, Fault> {
+        let current = journal.current().clone();
+        let live = &current.live;
+        let host = normalize(host).ok_or(Fault::BadHost)?;
+        let id = match live.router.find(&host, path) {
+            Found::Location(id) => id,
+            Found::Ambiguous => return Err(Fault::AmbiguousPath),
+            Found::NoHost | Found::NoPath(_) => return Err(Fault::NoLocation),
+        };
+        journal.location = Some(id);
+        Ok(Place { current, id })
+    }
+
+    /// Chooses the Variant that answers a request at `place`; notes it in `journal`.
     ///
     /// # Errors
     /// The fault to answer with.
     pub fn choose(
         &self,
-        host: &str,
+        place: &Place,
         parts: &request::Parts,
         journal: &mut Journal,
     ) -> Result<Arc<Backend>, Fault> {
-        let current = journal.current().clone();
-        let live = &current.live;
-        let host = normalize(host).ok_or(Fault::BadHost)?;
-        let id = match live.router.find(&host, parts.uri.path()) {
-            Found::Location(id) => id,
-            Found::Ambiguous => return Err(Fault::AmbiguousPath),
-            Found::NoHost | Found::NoPath(_) => return Err(Fault::NoLocation),
-        };
-        let location = live.snapshot.location(id).ok_or(Fault::NoLocation)?;
-        journal.location = Some(id);
+        let live = &place.current.live;
+        let location = place.location().ok_or(Fault::NoLocation)?;
         let split = &location.split;
-        let slot = live.slot(id).unwrap_or(SlotId::NONE);
+        let slot = live.slot(place.id).unwrap_or(SlotId::NONE);
         let weights = self.weights.weights(slot);
         let mut blocks = self.blocks.borrow_mut();
         let mut draw = blocks.slot(slot, &weights);

@@ -52,6 +52,7 @@ pub(crate) fn snapshot(lines: &[Line<'_>]) -> Snapshot {
             key,
             ingress,
             split: split(&[1], vec![]),
+            policy: None,
         }));
     }
     let backends = vec![Arc::new(backend("app", &[(1, EndpointState::Ready)]))];

@@ -32,6 +32,7 @@ pub(super) fn snapshot(
         locations.push(Arc::new(Location {
             split: split(&draft, &ids, problems),
             ingress: draft.owner,
+            policy: draft.policy,
             key: draft.key,
         }));
     }

@@ -1,14 +1,15 @@
 //! Ordinary Ingresses to Locations that have no canary yet.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::View;
 use super::attach::Attached;
 use super::backends::{Backends, Target};
-use super::policy;
+use super::policy::{self, MainPolicy};
 use super::report::Problems;
 use super::rules::{self, Place, RulePath};
-use crate::model::{BackendFault, HostPattern, LocationKey, ObjectRef};
+use crate::model::{BackendFault, HostPattern, LocationKey, ObjectRef, Policy};
 
 /// A Location on its way.
 pub(super) struct Draft<'c> {
@@ -16,6 +17,8 @@ pub(super) struct Draft<'c> {
     /// The main Ingress that owns it.
     pub owner: ObjectRef,
     pub stable: Target,
+    /// What holds for its requests beside the Split.
+    pub policy: Option<Arc<Policy>>,
     /// Nobody wrote it: a default backend made it.
     pub implicit: bool,
     /// Oldest first.
@@ -61,21 +64,32 @@ pub(super) fn locations<'c>(
     let mut defaults = Vec::new();
     for view in mains {
         let rules = rules::read(view, problems);
-        let closed = policy::main_policy(view, problems);
+        let MainPolicy { closed, policy } = policy::main_policy(view, problems);
+        let terms = Terms {
+            closed,
+            policy: policy.into_shared(),
+        };
         drafts.hosts.extend(rules.hosts.iter().cloned());
-        defaults.push((view, rules::default_paths(view, &rules), closed));
-        add(view, rules.paths, closed, &mut drafts, backends, problems);
+        defaults.push((view, rules::default_paths(view, &rules), terms.clone()));
+        add(view, rules.paths, &terms, &mut drafts, backends, problems);
     }
-    for (view, paths, closed) in defaults {
-        add(view, paths, closed, &mut drafts, backends, problems);
+    for (view, paths, terms) in defaults {
+        add(view, paths, &terms, &mut drafts, backends, problems);
     }
     drafts
+}
+
+/// What an Ingress says for all its Locations.
+#[derive(Clone)]
+struct Terms {
+    closed: Option<BackendFault>,
+    policy: Option<Arc<Policy>>,
 }
 
 fn add(
     view: &View<'_>,
     paths: Vec<RulePath<'_>>,
-    closed: Option<BackendFault>,
+    terms: &Terms,
     drafts: &mut Drafts<'_>,
     backends: &mut Backends<'_>,
     problems: &mut Problems,
@@ -91,7 +105,11 @@ fn add(
         drafts.add(Draft {
             key: path.key,
             owner: view.subject.object.clone(),
-            stable: Target { key, closed },
+            stable: Target {
+                key,
+                closed: terms.closed,
+            },
+            policy: terms.policy.clone(),
             implicit: matches!(path.place, Place::DefaultBackend),
             canaries: Vec::new(),
         });

@@ -1,18 +1,19 @@
 //! Annotations that are not supported: harmless ones are ignored, guards close the Ingress.
 
-use super::View;
-use super::annotations::Annotation;
-use super::catalogue;
-use super::golang::parse_bool;
-use super::report::Problems;
+use super::is_supported;
+use crate::k8s::translate::View;
+use crate::k8s::translate::annotations::Annotation;
+use crate::k8s::translate::catalogue;
+use crate::k8s::translate::golang::parse_bool;
+use crate::k8s::translate::report::Problems;
 use crate::model::BackendFault;
 
 /// Reports the annotations of a main Ingress that have no effect here. Gives the fault that all
 /// its Locations answer with, if serving them regardless would be wrong.
-pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> Option<BackendFault> {
+pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendFault> {
     let mut fault: Option<BackendFault> = None;
     for (name, annotation) in view.annotations.iter() {
-        if catalogue::CANARY.contains(&name) {
+        if catalogue::CANARY.contains(&name) || is_supported(name) {
             continue;
         }
         let found = match Meaning::of(name, annotation.value) {
@@ -38,7 +39,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> Option<Ba
 
 /// Reports the annotations of a canary Ingress that have no effect: the main one's count for both
 /// sides, guards included.
-pub(super) fn canary_policy(view: &View<'_>, problems: &mut Problems) {
+pub(in crate::k8s::translate) fn canary_policy(view: &View<'_>, problems: &mut Problems) {
     for (name, annotation) in view.annotations.iter() {
         if catalogue::CANARY.contains(&name) {
             continue;

@@ -1,0 +1,46 @@
+//! The annotations of a main Ingress to the [`Policy`] of its Locations: one file for each kind.
+//! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
+
+mod redirect;
+mod unsupported;
+mod upstream_host;
+
+use super::View;
+use super::report::Problems;
+use crate::model::{BackendFault, Policy};
+
+pub(super) use unsupported::canary_policy;
+
+/// The annotations that are read here, sorted.
+const SUPPORTED: [&str; 5] = [
+    "permanent-redirect",
+    "permanent-redirect-code",
+    "temporal-redirect",
+    "temporal-redirect-code",
+    "upstream-vhost",
+];
+
+/// What an Ingress asks for, for all its Locations.
+#[derive(Default)]
+pub(super) struct MainPolicy {
+    /// The fault that all its Locations answer with, if serving them regardless would be wrong.
+    pub closed: Option<BackendFault>,
+    /// What holds for each of them.
+    pub policy: Policy,
+}
+
+/// Reads the policies of a main Ingress and reports what has no effect here.
+pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
+    MainPolicy {
+        closed: unsupported::close(view, problems),
+        policy: Policy {
+            redirect: redirect::read(view, problems),
+            upstream_host: upstream_host::read(view, problems),
+        },
+    }
+}
+
+/// Whether an annotation is read by one of the files here.
+fn is_supported(name: &str) -> bool {
+    SUPPORTED.binary_search(&name).is_ok()
+}

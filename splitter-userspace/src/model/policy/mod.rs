@@ -1,0 +1,31 @@
+//! What holds for the requests of a Location beside its Split.
+//!
+//! One file for each kind of policy. Each is parsed once, in `translate`, and is read as it stands
+//! by the proxy and by `explain`.
+
+mod redirect;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+pub use redirect::Redirect;
+
+/// The policies of one Location, the same whichever Variant answers. A Location without any has no
+/// `Policy` at all, so that it pays for none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Policy {
+    /// Answers every request by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<Redirect>,
+    /// The Host that the pods see (`upstream-vhost`), instead of the client's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream_host: Option<Arc<str>>,
+}
+
+impl Policy {
+    /// Behind a pointer; none when it says nothing.
+    pub fn into_shared(self) -> Option<Arc<Policy>> {
+        (self != Policy::default()).then(|| Arc::new(self))
+    }
+}
