@@ -4,6 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod cluster;
+
+pub(crate) use cluster::is_name;
+pub use cluster::{ClusterSettings, NamespacedName, NamespacedNameError, Source, StatusSettings};
+
 use crate::dataplane::{CpuError, Policy, Ranges, XdpKind};
 
 /// How connections reach the pools.
@@ -204,8 +209,8 @@ pub struct Identity {
 /// Settings of `splitter run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Manifest directory.
-    pub manifests: PathBuf,
+    /// Where the objects come from.
+    pub source: Source,
     /// Cleartext HTTP listeners, default `0.0.0.0:80`.
     pub http: Vec<SocketAddr>,
     /// Admin listener, default `0.0.0.0:10254`.
