@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::steering::Steering;
-use crate::config::Settings;
+use crate::config::{RealIp, Settings};
 use crate::proxy::{Classes, Proxy, ProxyConfig, Sockets};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, Registry};
@@ -112,7 +112,11 @@ impl Common<'_> {
             workers,
             timeouts: self.settings.timeouts,
             limits: self.settings.limits,
-            trust_forwarded: self.settings.use_forwarded_headers,
+            real_ip: RealIp {
+                forwarded: self.settings.use_forwarded_headers,
+                proxy_protocol: self.settings.use_proxy_protocol,
+                trusted: self.settings.proxy_real_ip.clone(),
+            },
         };
         let proxy = Proxy::start(
             &config,

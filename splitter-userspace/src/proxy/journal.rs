@@ -1,7 +1,7 @@
 //! What is remembered of a request until it ends, to be counted and logged once.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ pub struct Journal {
     version: Version,
     target: Option<PathAndQuery>,
     host: Option<HeaderValue>,
+    caller: IpAddr,
     headers: HeaderMap,
     request_id: HeaderValue,
     request_head: u64,
@@ -75,6 +76,7 @@ impl Journal {
             version: parts.version,
             target: parts.uri.path_and_query().cloned(),
             host: None,
+            caller: client.address(&parts.headers, worker.real_ip()),
             headers,
             request_id,
             request_head: head_size(parts),
@@ -94,6 +96,11 @@ impl Journal {
     /// The state that the request is served by.
     pub fn current(&self) -> &Rc<Current> {
         &self.current
+    }
+
+    /// The address that the request is from.
+    pub fn caller(&self) -> IpAddr {
+        self.caller
     }
 
     /// An Endpoint is chosen: its time begins. For the first one that is the request's begin, to
@@ -184,7 +191,7 @@ impl Journal {
             fault: self.fault.map(Fault::name),
             pool: self.worker.name(),
             class: self.client.class,
-            client: self.client.peer.ip(),
+            client: self.caller,
             method: &self.method,
             host: &host,
             target: self.target.as_ref().map_or("", PathAndQuery::as_str),

@@ -1,5 +1,7 @@
 //! Why a request is answered by whom: the same decision as the proxy makes, with each step shown.
 
+use std::net::IpAddr;
+
 use http::{HeaderMap, Method};
 use serde::Serialize;
 
@@ -7,11 +9,13 @@ use super::{Found, Router, normalize};
 use crate::model::{HostPattern, LocationKey, ObjectRef, Snapshot};
 
 mod place;
+mod policy;
 mod share;
 #[cfg(test)]
 mod tests;
 
 pub use place::{HostCandidate, PathCandidate, Reading};
+pub use policy::PolicyStep;
 pub use share::{Answered, RuleAnswer, RuleStep, VariantShare};
 
 /// A request to explain.
@@ -25,6 +29,8 @@ pub struct Query<'a> {
     pub path: &'a str,
     /// All headers, Cookie among them.
     pub headers: &'a HeaderMap,
+    /// The address that it is from, if that is to be told.
+    pub client: Option<IpAddr>,
 }
 
 /// Each step of a request's way to a Variant.
@@ -70,6 +76,8 @@ pub struct Answer {
     pub location: LocationKey,
     /// The main Ingress that owns it.
     pub ingress: ObjectRef,
+    /// What holds for its requests beside the Split, in the order in which it is asked.
+    pub policies: Vec<PolicyStep>,
     /// Each rule of its Split, in the order in which they are asked.
     pub rules: Vec<RuleStep>,
     /// Each Variant of its Split, with its share of the requests that no rule decides.
@@ -114,9 +122,7 @@ pub fn explain(snapshot: &Snapshot, router: &Router, query: &Query<'_>) -> Expla
             Outcome::Ambiguous { readings }
         }
         Found::Location(id) => match snapshot.location(id) {
-            Some(location) => {
-                Outcome::Location(Box::new(share::answer(snapshot, location, query.headers)))
-            }
+            Some(location) => Outcome::Location(Box::new(share::answer(snapshot, location, query))),
             None => Outcome::NoPath,
         },
     };

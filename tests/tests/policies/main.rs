@@ -5,6 +5,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod addresses;
+mod proxy_protocol;
 mod redirect;
 mod upstream_host;
 

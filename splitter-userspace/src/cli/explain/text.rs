@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Report;
 use crate::model::{CookieTest, HeaderTest, Test};
 use crate::routing::explain::{
-    Answer, Answered, Explanation, Outcome, Reading, RuleAnswer, RuleStep, VariantShare,
+    Answer, Answered, Explanation, Outcome, PolicyStep, Reading, RuleAnswer, RuleStep, VariantShare,
 };
 
 pub(super) fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -99,6 +99,12 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
         "\nlocation\n  {} of {}",
         answer.location, answer.ingress
     )?;
+    if !answer.policies.is_empty() {
+        writeln!(out, "\npolicies, in order")?;
+    }
+    for step in &answer.policies {
+        policy(step, out)?;
+    }
     if !answer.rules.is_empty() {
         writeln!(out, "\nrules, in order")?;
     }
@@ -111,6 +117,9 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     }
     match &answer.answered {
         Answered::ByWeight => verdict("by chance, as the shares above say", out),
+        Answered::ByPolicy { policy, status } => {
+            verdict(&format!("{status}: by the policy {policy}"), out)
+        }
         Answered::By { variant, reason } => {
             verdict(&format!("{variant} (reason: {})", reason.as_str()), out)
         }
@@ -118,6 +127,14 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
             verdict(&format!("503: {chosen} is chosen and has no endpoint"), out)
         }
     }
+}
+
+fn policy(step: &PolicyStep, out: &mut impl Write) -> io::Result<()> {
+    let result = match step.answers {
+        Some(status) => format!(": answers {status}"),
+        None => String::new(),
+    };
+    writeln!(out, "  {}: {}{result}", step.name, step.says)
 }
 
 fn rule(number: usize, step: &RuleStep, out: &mut impl Write) -> io::Result<()> {

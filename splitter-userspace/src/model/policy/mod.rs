@@ -3,12 +3,14 @@
 //! One file for each kind of policy. Each is parsed once, in `translate`, and is read as it stands
 //! by the proxy and by `explain`.
 
+mod addresses;
 mod redirect;
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use redirect::Redirect;
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
@@ -21,6 +23,9 @@ pub struct Policy {
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,
+    /// Who may call, by address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<Addresses>,
 }
 
 impl Policy {

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use serde::Serialize;
 
-use super::Answer;
+use super::{Answer, Query, policy};
 use crate::model::{
     Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef, STABLE, Snapshot, Test,
 };
@@ -77,11 +77,24 @@ pub enum Answered {
         /// What decided for it.
         reason: Reason,
     },
+    /// No Variant: one of the policies.
+    ByPolicy {
+        /// Its name.
+        policy: &'static str,
+        /// The status.
+        status: u16,
+    },
     /// Chance, by the shares of the Variants.
     ByWeight,
 }
 
-pub(super) fn answer(snapshot: &Snapshot, location: &Location, headers: &HeaderMap) -> Answer {
+pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>) -> Answer {
+    let headers = query.headers;
+    let policy = location.policy.as_deref();
+    let policies = policy.map_or_else(Vec::new, |it| policy::steps(it, query));
+    let gate = policies
+        .iter()
+        .find_map(|step| Some((step.name, step.answers?)));
     let split = &location.split;
     let mut draw = Asked(false);
     let decision = decide(split, headers, &split.weights(), &mut draw);
@@ -90,7 +103,10 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, headers: &HeaderM
         ingress: location.ingress.clone(),
         rules: rules(location, headers),
         variants: variants(snapshot, location),
-        answered: if draw.0 {
+        policies,
+        answered: if let Some((policy, status)) = gate {
+            Answered::ByPolicy { policy, status }
+        } else if draw.0 {
             Answered::ByWeight
         } else {
             answered(snapshot, location, decision)

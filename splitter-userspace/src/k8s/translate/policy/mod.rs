@@ -1,6 +1,7 @@
 //! The annotations of a main Ingress to the [`Policy`] of its Locations: one file for each kind.
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
+mod addresses;
 mod redirect;
 mod unsupported;
 mod upstream_host;
@@ -12,12 +13,15 @@ use crate::model::{BackendFault, Policy};
 pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
-const SUPPORTED: [&str; 5] = [
+const SUPPORTED: &[&str] = &[
+    "allowlist-source-range",
+    "denylist-source-range",
     "permanent-redirect",
     "permanent-redirect-code",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
+    "whitelist-source-range",
 ];
 
 /// What an Ingress asks for, for all its Locations.
@@ -31,9 +35,15 @@ pub(super) struct MainPolicy {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
+    let mut closed = unsupported::close(view, problems);
+    let addresses = addresses::read(view, problems).unwrap_or_else(|fault| {
+        closed = closed.into_iter().chain([fault]).min();
+        None
+    });
     MainPolicy {
-        closed: unsupported::close(view, problems),
+        closed,
         policy: Policy {
+            addresses,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
         },
