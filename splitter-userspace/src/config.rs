@@ -4,6 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod cluster;
+
+pub(crate) use cluster::is_name;
+pub use cluster::{ClusterSettings, NamespacedName, NamespacedNameError, Source, StatusSettings};
+
 use crate::dataplane::{CpuError, Policy, Ranges, XdpKind};
 use crate::model::AddressSet;
 
@@ -176,6 +181,9 @@ pub struct Limits {
     pub max_headers: usize,
     /// Idle connections to one Endpoint that one worker keeps, default 320.
     pub upstream_idle_per_endpoint: usize,
+    /// Bytes of a request's body where its Location names no limit (`proxy-body-size`), default
+    /// 1 MiB as in ingress-nginx; 0 is no limit.
+    pub max_body_bytes: u64,
 }
 
 impl Default for Limits {
@@ -185,6 +193,7 @@ impl Default for Limits {
             max_head_bytes: 64 * 1024,
             max_headers: 100,
             upstream_idle_per_endpoint: 320,
+            max_body_bytes: 1024 * 1024,
         }
     }
 }
@@ -212,8 +221,8 @@ pub struct RealIp {
 /// Settings of `splitter run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Manifest directory.
-    pub manifests: PathBuf,
+    /// Where the objects come from.
+    pub source: Source,
     /// Cleartext HTTP listeners, default `0.0.0.0:80`.
     pub http: Vec<SocketAddr>,
     /// Admin listener, default `0.0.0.0:10254`.

@@ -7,19 +7,25 @@ use clap::{ArgAction, Args, ValueEnum};
 use ipnet::IpNet;
 
 use super::class_args::ClassArgs;
+use super::cluster_args::ClusterArgs;
 use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::named::MAX_WORKERS;
 use super::steer_args::SteerArgs;
 use super::values;
-use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Steering};
+use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Source, Steering};
 
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
 /// commas.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
     /// Directory whose YAML files, at any depth, are the configuration; watched for changes
+    /// [default: the Kubernetes API is]
     #[arg(long, env = "SPLITTER_MANIFESTS", value_name = "DIR")]
-    pub manifests: PathBuf,
+    pub manifests: Option<PathBuf>,
+
+    /// What is read from the Kubernetes API, and written there.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 
     /// Address for cleartext HTTP; repeatable
     #[arg(
@@ -191,7 +197,10 @@ impl TryFrom<RunArgs> for Settings {
         }
         let workers = args.workers.unwrap_or_else(usable_cpus);
         Ok(Settings {
-            manifests: args.manifests,
+            source: match args.manifests {
+                Some(directory) => Source::Manifests(directory),
+                None => Source::Cluster(Box::new(args.cluster.into())),
+            },
             http: args.http,
             admin: args.admin,
             steering: args.steering.into(),
@@ -262,7 +271,7 @@ mod tests {
     #[test]
     fn nothing_said_is_every_default() {
         let all = settings(&[]).unwrap();
-        assert_eq!(all.manifests, PathBuf::from("m"));
+        assert_eq!(all.source, Source::Manifests("m".into()));
         assert_eq!(all.http, ["0.0.0.0:80".parse().unwrap()]);
         assert_eq!(all.admin, "0.0.0.0:10254".parse().unwrap());
         assert_eq!(all.steering, Steering::Auto);
@@ -309,12 +318,13 @@ mod tests {
             "--max-head-bytes=9000",
             "--max-headers=10",
             "--upstream-idle-per-endpoint=11",
+            "--max-body-bytes=13",
             "--pod-namespace=ns",
             "--pod-name=pod",
         ])
         .unwrap();
         let expected = Settings {
-            manifests: "m".into(),
+            source: Source::Manifests("m".into()),
             http: ["127.0.0.1:1", "127.0.0.1:2", "[::1]:3"]
                 .map(|addr| addr.parse().unwrap())
                 .to_vec(),
@@ -351,6 +361,7 @@ mod tests {
                 max_head_bytes: 9_000,
                 max_headers: 10,
                 upstream_idle_per_endpoint: 11,
+                max_body_bytes: 13,
             },
             identity: Identity {
                 pod_namespace: "ns".to_owned(),
@@ -358,6 +369,18 @@ mod tests {
             },
         };
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn without_manifests_the_cluster_says_what_to_do() {
+        let run = Line::try_parse_from(["splitter", "--kubeconfig=/k"])
+            .unwrap()
+            .run;
+        let all: Settings = run.try_into().unwrap();
+        let Source::Cluster(cluster) = all.source else {
+            panic!("{:?}", all.source)
+        };
+        assert_eq!(cluster.kubeconfig, Some("/k".into()));
     }
 
     #[test]

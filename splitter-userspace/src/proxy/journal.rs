@@ -44,6 +44,8 @@ pub struct Journal {
     status: u16,
     response_bytes: u64,
     fault: Option<Fault>,
+    /// The policy that answered.
+    policy: Option<&'static str>,
     done: bool,
     /// Counts the request as being in hand.
     _open: OpenGuard,
@@ -88,6 +90,7 @@ impl Journal {
             status: 0,
             response_bytes: 0,
             fault: None,
+            policy: None,
             done: false,
             _open: worker.connections().request(),
         })
@@ -146,6 +149,12 @@ impl Journal {
         self.fault = fault;
     }
 
+    /// A policy of the Location answers with this status.
+    pub fn answer_by(&mut self, policy: &'static str, status: u16) {
+        self.status = status;
+        self.policy = Some(policy);
+    }
+
     /// Counts bytes of the answer's body.
     pub fn sent(&mut self, bytes: usize) {
         self.response_bytes += bytes as u64;
@@ -188,7 +197,7 @@ impl Journal {
             live: &self.current.live,
             location,
             decision: self.decision,
-            fault: self.fault.map(Fault::name),
+            fault: self.fault.map(Fault::name).or(self.policy),
             pool: self.worker.name(),
             class: self.client.class,
             client: self.caller,

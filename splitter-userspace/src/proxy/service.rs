@@ -21,9 +21,10 @@ use super::headers::{self, Forwarded};
 use super::journal::Journal;
 use super::policy::{self, Asked, Refusal, Reply};
 use super::target;
+use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::Worker;
-use crate::model::Backend;
+use crate::model::{self, Backend};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -57,8 +58,13 @@ pub async fn serve(
         Err(Refusal::Reply(reply)) => return policy_answer(&worker, *reply, journal),
     };
     let request = Request::from_parts(parts, body);
-    match forward(&worker, &prepared.backend, request, &mut journal).await {
-        Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
+    let Prepared {
+        upgrade,
+        backend,
+        terms,
+    } = prepared;
+    match forward(&worker, &backend, request, &terms, &mut journal).await {
+        Ok(exchanged) => answer(&worker, &client, exchanged, upgrade, journal),
         Err(fault) => own_answer(&worker, fault, journal),
     }
 }
@@ -69,6 +75,8 @@ struct Prepared {
     upgrade: Option<HeaderValue>,
     /// Who answers.
     backend: Arc<Backend>,
+    /// How it is asked.
+    terms: Terms,
 }
 
 /// Checks the request, finds who answers it, and makes it what the backend is to see.
@@ -95,6 +103,8 @@ fn prepare(
         };
         policy::enter(policy, &asked)?;
     }
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
+    let terms = Terms::new(worker.timeouts(), policy);
     let backend = worker.choose(&place, parts, journal)?;
 
     let address = match journal.caller() {
@@ -103,7 +113,10 @@ fn prepare(
     };
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
     let upgrade = hop.upgrade.filter(|protocol| {
-        parts.version == Version::HTTP_11 && body.is_end_stream() && headers::may_upgrade(protocol)
+        parts.version == Version::HTTP_11
+            && body.is_end_stream()
+            && headers::may_upgrade(protocol)
+            && terms.protocol == model::Protocol::Http11
     });
     headers::set_forwarded(
         &mut parts.headers,
@@ -137,11 +150,15 @@ fn prepare(
             .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     parts.uri = origin_form(&parts.uri);
+    parts.version = Version::HTTP_11;
     if let Some(policy) = policy {
         policy::toward(policy, parts);
     }
-    parts.version = Version::HTTP_11;
-    Ok(Prepared { upgrade, backend })
+    Ok(Prepared {
+        upgrade,
+        backend,
+        terms,
+    })
 }
 
 /// Path and query alone, byte for byte as they came.
@@ -254,7 +271,7 @@ fn policy_answer(
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
-    journal.answer(reply.status.as_u16(), None);
+    journal.answer_by(reply.name, reply.status.as_u16());
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()

@@ -1,21 +1,22 @@
 //! Why a request is answered by whom: the same decision as the proxy makes, with each step shown.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::{HeaderMap, Method};
 use serde::Serialize;
 
 use super::{Found, Router, normalize};
-use crate::model::{HostPattern, LocationKey, ObjectRef, Snapshot};
+use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot};
 
+mod gate;
 mod place;
-mod policy;
 mod share;
 #[cfg(test)]
 mod tests;
 
+pub use gate::GateStep;
 pub use place::{HostCandidate, PathCandidate, Reading};
-pub use policy::PolicyStep;
 pub use share::{Answered, RuleAnswer, RuleStep, VariantShare};
 
 /// A request to explain.
@@ -76,8 +77,11 @@ pub struct Answer {
     pub location: LocationKey,
     /// The main Ingress that owns it.
     pub ingress: ObjectRef,
-    /// What holds for its requests beside the Split, in the order in which it is asked.
-    pub policies: Vec<PolicyStep>,
+    /// What stands before the choice of a Variant, in the order in which it is asked.
+    pub gates: Vec<GateStep>,
+    /// What holds for its requests whoever answers, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Arc<Policy>>,
     /// Each rule of its Split, in the order in which they are asked.
     pub rules: Vec<RuleStep>,
     /// Each Variant of its Split, with its share of the requests that no rule decides.

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use super::Report;
-use crate::model::{CookieTest, HeaderTest, Test};
+use crate::model::{CookieTest, HeaderTest, Policy, Test};
 use crate::routing::explain::{
-    Answer, Answered, Explanation, Outcome, PolicyStep, Reading, RuleAnswer, RuleStep, VariantShare,
+    Answer, Answered, Explanation, GateStep, Outcome, Reading, RuleAnswer, RuleStep, VariantShare,
 };
 
 pub(super) fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -99,11 +99,14 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
         "\nlocation\n  {} of {}",
         answer.location, answer.ingress
     )?;
-    if !answer.policies.is_empty() {
-        writeln!(out, "\npolicies, in order")?;
+    if let Some(policy) = &answer.policy {
+        policies(policy, out)?;
     }
-    for step in &answer.policies {
-        policy(step, out)?;
+    if !answer.gates.is_empty() {
+        writeln!(out, "\ngates, in order")?;
+    }
+    for step in &answer.gates {
+        gate(step, out)?;
     }
     if !answer.rules.is_empty() {
         writeln!(out, "\nrules, in order")?;
@@ -117,9 +120,7 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     }
     match &answer.answered {
         Answered::ByWeight => verdict("by chance, as the shares above say", out),
-        Answered::ByPolicy { policy, status } => {
-            verdict(&format!("{status}: by the policy {policy}"), out)
-        }
+        Answered::ByGate { gate, status } => verdict(&format!("{status}: by the gate {gate}"), out),
         Answered::By { variant, reason } => {
             verdict(&format!("{variant} (reason: {})", reason.as_str()), out)
         }
@@ -129,12 +130,22 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-fn policy(step: &PolicyStep, out: &mut impl Write) -> io::Result<()> {
+fn gate(step: &GateStep, out: &mut impl Write) -> io::Result<()> {
     let result = match step.answers {
         Some(status) => format!(": answers {status}"),
         None => String::new(),
     };
     writeln!(out, "  {}: {}{result}", step.name, step.says)
+}
+
+/// Each policy by its name in the dump, with its value in one line.
+fn policies(policy: &Policy, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\npolicies")?;
+    let policy = serde_json::to_value(policy)?;
+    for (name, value) in policy.as_object().into_iter().flatten() {
+        writeln!(out, "  {name:<18} {value}")?;
+    }
+    Ok(())
 }
 
 fn rule(number: usize, step: &RuleStep, out: &mut impl Write) -> io::Result<()> {

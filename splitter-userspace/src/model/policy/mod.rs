@@ -4,6 +4,7 @@
 //! by the proxy and by `explain`.
 
 mod addresses;
+mod exchange;
 mod redirect;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
+pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::Redirect;
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
@@ -26,6 +28,15 @@ pub struct Policy {
     /// Who may call, by address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Addresses>,
+    /// How the pods are spoken to.
+    #[serde(skip_serializing_if = "Exchange::is_default")]
+    pub exchange: Exchange,
+    /// The most bytes that a request's body may have (`proxy-body-size`); 0: as many as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_max: Option<u64>,
+    /// Its requests are not in the access log (`enable-access-log: "false"`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unlogged: bool,
 }
 
 impl Policy {

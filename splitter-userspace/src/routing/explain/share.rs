@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use serde::Serialize;
 
-use super::{Answer, Query, policy};
+use super::{Answer, Query, gate};
 use crate::model::{
     Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef, STABLE, Snapshot, Test,
 };
@@ -77,10 +77,10 @@ pub enum Answered {
         /// What decided for it.
         reason: Reason,
     },
-    /// No Variant: one of the policies.
-    ByPolicy {
+    /// No Variant: one of the gates.
+    ByGate {
         /// Its name.
-        policy: &'static str,
+        gate: &'static str,
         /// The status.
         status: u16,
     },
@@ -91,8 +91,8 @@ pub enum Answered {
 pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>) -> Answer {
     let headers = query.headers;
     let policy = location.policy.as_deref();
-    let policies = policy.map_or_else(Vec::new, |it| policy::steps(it, query));
-    let gate = policies
+    let gates = policy.map_or_else(Vec::new, |it| gate::steps(it, query));
+    let closed = gates
         .iter()
         .find_map(|step| Some((step.name, step.answers?)));
     let split = &location.split;
@@ -101,11 +101,12 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
     Answer {
         location: location.key.clone(),
         ingress: location.ingress.clone(),
+        policy: location.policy.clone(),
         rules: rules(location, headers),
         variants: variants(snapshot, location),
-        policies,
-        answered: if let Some((policy, status)) = gate {
-            Answered::ByPolicy { policy, status }
+        gates,
+        answered: if let Some((gate, status)) = closed {
+            Answered::ByGate { gate, status }
         } else if draw.0 {
             Answered::ByWeight
         } else {

@@ -1,8 +1,12 @@
 //! The annotations of a main Ingress to the [`Policy`] of its Locations: one file for each kind.
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
+mod access_log;
 mod addresses;
+mod body;
+mod exchange;
 mod redirect;
+mod retry;
 mod unsupported;
 mod upstream_host;
 
@@ -15,9 +19,25 @@ pub(super) use unsupported::canary_policy;
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
     "allowlist-source-range",
+    "client-body-buffer-size",
     "denylist-source-range",
+    "enable-access-log",
     "permanent-redirect",
     "permanent-redirect-code",
+    "proxy-body-size",
+    "proxy-buffer-size",
+    "proxy-buffering",
+    "proxy-buffers-number",
+    "proxy-busy-buffers-size",
+    "proxy-connect-timeout",
+    "proxy-http-version",
+    "proxy-max-temp-file-size",
+    "proxy-next-upstream",
+    "proxy-next-upstream-timeout",
+    "proxy-next-upstream-tries",
+    "proxy-read-timeout",
+    "proxy-request-buffering",
+    "proxy-send-timeout",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
@@ -46,6 +66,9 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
             addresses,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
+            exchange: exchange::read(view, problems),
+            body_max: body::read(view, problems),
+            unlogged: access_log::is_off(view, problems),
         },
     }
 }

@@ -1,13 +1,13 @@
-//! The policies of a Location, and what each says of a request.
+//! The gates of a Location: policies that may answer a request by themselves.
 
 use serde::Serialize;
 
 use super::Query;
 use crate::model::{Addresses, Policy};
 
-/// One policy and what it does.
+/// One gate and what it says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PolicyStep {
+pub struct GateStep {
     /// What it is called, by its main annotation.
     pub name: &'static str,
     /// What it says, for people.
@@ -16,12 +16,11 @@ pub struct PolicyStep {
     pub answers: Option<u16>,
 }
 
-/// The policies in the order in which the proxy asks them; those after one that answers are shown,
-/// too.
-pub(super) fn steps(policy: &Policy, query: &Query<'_>) -> Vec<PolicyStep> {
+/// The gates in the order in which the proxy asks them; those after one that answers are shown, too.
+pub(super) fn steps(policy: &Policy, query: &Query<'_>) -> Vec<GateStep> {
     let mut steps = Vec::new();
     if let Some(redirect) = &policy.redirect {
-        steps.push(PolicyStep {
+        steps.push(GateStep {
             name: "redirect",
             says: format!("sends every client to {}", redirect.target),
             answers: Some(redirect.status),
@@ -30,22 +29,10 @@ pub(super) fn steps(policy: &Policy, query: &Query<'_>) -> Vec<PolicyStep> {
     if let Some(lists) = &policy.addresses {
         steps.push(addresses(lists, query));
     }
-    if let Some(host) = &policy.upstream_host {
-        steps.push(step("upstream-vhost", format!("pods see the Host {host}")));
-    }
     steps
 }
 
-/// One that lets the request pass.
-fn step(name: &'static str, says: String) -> PolicyStep {
-    PolicyStep {
-        name,
-        says,
-        answers: None,
-    }
-}
-
-fn addresses(lists: &Addresses, query: &Query<'_>) -> PolicyStep {
+fn addresses(lists: &Addresses, query: &Query<'_>) -> GateStep {
     let mut says = Vec::new();
     if let Some(deny) = &lists.deny {
         says.push(format!("keeps out {deny}"));
@@ -59,7 +46,7 @@ fn addresses(lists: &Addresses, query: &Query<'_>) -> PolicyStep {
         Some((client, false)) => format!("{client} may not call"),
         None => "no client address is given (--client)".to_owned(),
     });
-    PolicyStep {
+    GateStep {
         name: "source-range",
         says: says.join("; "),
         answers: admitted.and_then(|(_, admitted)| (!admitted).then_some(403)),
