@@ -4,6 +4,7 @@
 mod access_log;
 mod body;
 mod exchange;
+mod protocol;
 mod redirect;
 mod retry;
 mod unsupported;
@@ -17,6 +18,7 @@ pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
+    "backend-protocol",
     "client-body-buffer-size",
     "enable-access-log",
     "permanent-redirect",
@@ -51,12 +53,19 @@ pub(super) struct MainPolicy {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
+    let unsupported = unsupported::close(view, problems);
+    let mut exchange = exchange::read(view, problems);
+    let protocol = protocol::read(view, problems);
+    if let Ok(Some(protocol)) = protocol {
+        exchange.protocol = protocol;
+    }
     MainPolicy {
-        closed: unsupported::close(view, problems),
+        // The guard is the one to name when there are both.
+        closed: [unsupported, protocol.err()].into_iter().flatten().min(),
         policy: Policy {
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
-            exchange: exchange::read(view, problems),
+            exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
         },
