@@ -8,6 +8,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use super::class_args::ClassArgs;
 use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::named::MAX_WORKERS;
+use super::pool_args::General;
 use super::steer_args::SteerArgs;
 use super::values;
 use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Steering};
@@ -165,21 +166,26 @@ impl TryFrom<RunArgs> for Settings {
                 return Err(SettingsError::AdminIsHttp(*addr));
             }
         }
-        let workers = args.workers.unwrap_or_else(usable_cpus);
+        let general = General {
+            workers: args.workers,
+            usable_cpus: usable_cpus(),
+            timeouts: args.timeouts.into(),
+            limits: args.limits.into(),
+        };
         Ok(Settings {
             manifests: args.manifests,
             http: args.http,
             admin: args.admin,
             steering: args.steering.into(),
-            dataplane: args.dataplane.settings(workers)?,
+            dataplane: args.dataplane.settings(&general)?,
             class: args.class.into(),
-            workers,
+            workers: general.workers.unwrap_or(general.usable_cpus),
             log_format: args.log_format.into(),
             access_log: args.access_log,
             use_forwarded_headers: args.use_forwarded_headers,
             drain_timeout: args.drain_timeout,
-            timeouts: args.timeouts.into(),
-            limits: args.limits.into(),
+            timeouts: general.timeouts,
+            limits: general.limits,
             identity: Identity {
                 pod_namespace: args.pod_namespace,
                 pod_name: args.pod_name,
@@ -220,7 +226,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::config::{ClassSettings, DataplaneSettings, Limits, Timeouts};
+    use crate::config::{ClassSettings, DataplaneSettings, Limits, PoolSettings, Timeouts};
 
     #[derive(Parser)]
     struct Line {
@@ -277,6 +283,7 @@ mod tests {
             "--upstream-idle-timeout=7s",
             "--tunnel-timeout=12s",
             "--max-connections=8",
+            "--max-requests=13",
             "--max-head-bytes=9000",
             "--max-headers=10",
             "--upstream-idle-per-endpoint=11",
@@ -284,6 +291,27 @@ mod tests {
             "--pod-name=pod",
         ])
         .unwrap();
+        let timeouts = Timeouts {
+            connect: Duration::from_secs(2),
+            read: Duration::from_secs(3),
+            send: Duration::from_secs(4),
+            header: Duration::from_secs(5),
+            keep_alive: Duration::from_secs(6),
+            upstream_idle: Duration::from_secs(7),
+            tunnel: Duration::from_secs(12),
+        };
+        let limits = Limits {
+            max_connections: 8,
+            max_requests: 13,
+            max_head_bytes: 9_000,
+            max_headers: 10,
+            upstream_idle_per_endpoint: 11,
+        };
+        let pool = PoolSettings {
+            workers: 3,
+            timeouts,
+            limits,
+        };
         let expected = Settings {
             manifests: "m".into(),
             http: ["127.0.0.1:1", "127.0.0.1:2", "[::1]:3"]
@@ -293,6 +321,7 @@ mod tests {
             steering: Steering::SkLookup,
             dataplane: DataplaneSettings {
                 interfaces: vec!["eth0".to_owned()],
+                pools: [pool; 2],
                 ..DataplaneSettings::new(3)
             },
             class: ClassSettings {
@@ -306,21 +335,8 @@ mod tests {
             access_log: AccessLog::File("/a".into()),
             use_forwarded_headers: true,
             drain_timeout: Duration::from_secs(1),
-            timeouts: Timeouts {
-                connect: Duration::from_secs(2),
-                read: Duration::from_secs(3),
-                send: Duration::from_secs(4),
-                header: Duration::from_secs(5),
-                keep_alive: Duration::from_secs(6),
-                upstream_idle: Duration::from_secs(7),
-                tunnel: Duration::from_secs(12),
-            },
-            limits: Limits {
-                max_connections: 8,
-                max_head_bytes: 9_000,
-                max_headers: 10,
-                upstream_idle_per_endpoint: 11,
-            },
+            timeouts,
+            limits,
             identity: Identity {
                 pod_namespace: "ns".to_owned(),
                 pod_name: "pod".to_owned(),
