@@ -4,7 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod cluster;
+
+pub(crate) use cluster::is_name;
+pub use cluster::{ClusterSettings, NamespacedName, NamespacedNameError, Source, StatusSettings};
+
 use crate::dataplane::{CpuError, Policy, Ranges, XdpKind};
+use crate::model::AddressSet;
 
 /// How connections reach the pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +193,9 @@ pub struct Limits {
     pub max_headers: usize,
     /// Idle connections to one Endpoint that one worker keeps, default 320.
     pub upstream_idle_per_endpoint: usize,
+    /// Bytes of a request's body where its Location names no limit (`proxy-body-size`), default
+    /// 1 MiB as in ingress-nginx; 0 is no limit.
+    pub max_body_bytes: u64,
 }
 
 impl Default for Limits {
@@ -197,6 +206,7 @@ impl Default for Limits {
             max_head_bytes: 64 * 1024,
             max_headers: 100,
             upstream_idle_per_endpoint: 320,
+            max_body_bytes: 1024 * 1024,
         }
     }
 }
@@ -210,11 +220,22 @@ pub struct Identity {
     pub pod_name: String,
 }
 
+/// How the address of a client is found when a proxy stands in front.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealIp {
+    /// By X-Forwarded-For, or Forwarded.
+    pub forwarded: bool,
+    /// By the PROXY header that each connection begins with.
+    pub proxy_protocol: bool,
+    /// Who is believed.
+    pub trusted: AddressSet,
+}
+
 /// Settings of `splitter run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Manifest directory.
-    pub manifests: PathBuf,
+    /// Where the objects come from.
+    pub source: Source,
     /// Cleartext HTTP listeners, default `0.0.0.0:80`.
     pub http: Vec<SocketAddr>,
     /// Admin listener, default `0.0.0.0:10254`.
@@ -234,6 +255,12 @@ pub struct Settings {
     pub access_log: AccessLog,
     /// Trust X-Forwarded-* and X-Request-ID of clients (`--use-forwarded-headers`), default false.
     pub use_forwarded_headers: bool,
+    /// Connections begin with a PROXY header, version 1 or 2 (`--use-proxy-protocol`), default
+    /// false.
+    pub use_proxy_protocol: bool,
+    /// Peers that are believed whom they speak for, by either of these (`--proxy-real-ip-cidr`),
+    /// default everybody, as in ingress-nginx.
+    pub proxy_real_ip: AddressSet,
     /// How long open requests may go on after the signal to stop, default 30 s.
     pub drain_timeout: Duration,
     /// How long things may take.

@@ -474,7 +474,7 @@ fn addresses_that_the_node_gets_later_are_its_own_too() {
     let (out, node) = (&site.nodes.out, &site.nodes.node);
     answered_by(&site, node, "198.51.100.7:80", "198.51.100.7", "east-west");
     answered_by(&site, out, "198.51.100.7:80", "203.0.113.2", "north-south");
-    assert!(site.log().contains("the node's addresses have changed"));
+    assert!(site.log().contains("the addresses around have changed"));
 }
 
 #[test]

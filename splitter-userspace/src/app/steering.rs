@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use splitter_common::{Fallback, Pool};
 use tokio::sync::watch;
 
-use super::{counters, describe};
+use super::{counters, describe, ranges};
 use crate::admin::Readiness;
 use crate::config::{DataplaneSettings, PoolSettings, Settings, Steering as Mode};
 use crate::dataplane::{
     Classifier, DataplaneError, Kernel, KernelOptions, LeftOut, Policy, Prefixes, Ranges, Splits,
     addresses,
 };
+use crate::k8s::NodeFacts;
 use crate::proxy::Classes;
 use crate::telemetry::{Counter, Gauge, INTERFACE_CHANGES, Registry, STEERING_MODE};
 
@@ -45,8 +46,10 @@ pub struct Steering {
     stepped: Vec<(Mode, String)>,
     kernel: Option<Kernel>,
     splits: Splits,
-    /// What the objects of the node's operator say; the node's own addresses come on top.
+    /// What the flags say; what the cluster's Nodes say and the node's own addresses come on top.
     given: Ranges,
+    /// What the cluster's Nodes say.
+    nodes: NodeFacts,
     /// What is in force.
     ranges: Ranges,
     policy: Policy,
@@ -82,6 +85,7 @@ impl Steering {
             kernel,
             splits,
             given: settings.dataplane.ranges.clone(),
+            nodes: NodeFacts::default(),
             ranges: Ranges::default(),
             policy: settings.dataplane.policy.clone(),
             classifier: watch::Sender::new(Classifier::default()),
@@ -94,7 +98,7 @@ impl Steering {
             .description
             .send_replace(steering.describe(settings));
         steering
-            .set_ranges(with_own(&steering.given))
+            .set_ranges(with_own(&steering.given, &steering.nodes))
             .map_err(|error| SteeringError::Mode {
                 mode: mode.name(),
                 error,
@@ -194,12 +198,30 @@ impl Steering {
         }
     }
 
+    /// Takes in what the cluster's Nodes say about addresses.
+    pub fn learn(&mut self, nodes: NodeFacts) {
+        if nodes != self.nodes {
+            self.nodes = nodes;
+            self.follow_addresses(false);
+        }
+    }
+
     /// Follows the node's own addresses, and the NICs that lead outside.
     pub fn refresh(&mut self, readiness: &Readiness) {
         let moved = self.follow_nics(readiness);
-        let ranges = with_own(&self.given);
+        self.follow_addresses(moved);
+    }
+
+    fn follow_addresses(&mut self, moved: bool) {
+        let ranges = with_own(&self.given, &self.nodes);
         if ranges != self.ranges {
-            tracing::info!(own = ?ranges.own, "the node's addresses have changed");
+            tracing::info!(
+                own = ?ranges.own,
+                pods = ?ranges.pods,
+                cluster = ranges.cluster.len(),
+                nodes = ranges.nodes.len(),
+                "the addresses around have changed"
+            );
         }
         if (moved || ranges != self.ranges)
             && let Err(error) = self.set_ranges(ranges)
@@ -299,15 +321,10 @@ fn options(mode: Mode, settings: &DataplaneSettings) -> KernelOptions {
 }
 
 /// The ranges with the addresses on the node's interfaces.
-fn with_own(given: &Ranges) -> Ranges {
-    let mut ranges = given.clone();
-    match addresses() {
-        Ok(found) => ranges.own.extend(found),
-        Err(error) => {
-            tracing::warn!(%error, "the node's own addresses are only those of --node-ip")
-        }
-    }
-    ranges.own.sort_unstable();
-    ranges.own.dedup();
-    ranges
+fn with_own(given: &Ranges, nodes: &NodeFacts) -> Ranges {
+    let interfaces = addresses().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the node's own addresses are only those that are named");
+        Vec::new()
+    });
+    ranges::combine(given, nodes, &interfaces)
 }

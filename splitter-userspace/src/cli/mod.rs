@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod class_args;
+mod cluster_args;
 pub mod detach;
 pub mod explain;
 pub mod instance;
@@ -24,6 +25,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{Settings, SettingsError};
 
+pub use cluster_args::ClusterArgs;
 pub use limit_args::{LimitArgs, TimeoutArgs};
 pub use named::Named;
 pub use run_args::{LogFormatArg, RunArgs, SteeringArg};

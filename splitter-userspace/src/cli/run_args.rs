@@ -4,22 +4,29 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
+use ipnet::IpNet;
 
 use super::class_args::ClassArgs;
+use super::cluster_args::ClusterArgs;
 use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::named::MAX_WORKERS;
 use super::pool_args::General;
 use super::steer_args::SteerArgs;
 use super::values;
-use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Steering};
+use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Source, Steering};
 
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
 /// commas.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
     /// Directory whose YAML files, at any depth, are the configuration; watched for changes
+    /// [default: the Kubernetes API is]
     #[arg(long, env = "SPLITTER_MANIFESTS", value_name = "DIR")]
-    pub manifests: PathBuf,
+    pub manifests: Option<PathBuf>,
+
+    /// What is read from the Kubernetes API, and written there.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 
     /// Address for cleartext HTTP; repeatable
     #[arg(
@@ -93,6 +100,29 @@ pub struct RunArgs {
         default_missing_value = "true"
     )]
     pub use_forwarded_headers: bool,
+
+    /// Connections begin with a PROXY header, version 1 or 2; others are closed
+    #[arg(
+        long,
+        env = "SPLITTER_USE_PROXY_PROTOCOL",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true"
+    )]
+    pub use_proxy_protocol: bool,
+
+    /// Who is believed, by --use-forwarded-headers or --use-proxy-protocol, whom he speaks for; repeatable
+    #[arg(
+        long,
+        env = "SPLITTER_PROXY_REAL_IP_CIDR",
+        value_name = "CIDR",
+        value_delimiter = ',',
+        default_values = ["0.0.0.0/0", "::/0"],
+        value_parser = values::range
+    )]
+    pub proxy_real_ip_cidr: Vec<IpNet>,
 
     /// How long open requests may go on after the signal to stop
     #[arg(
@@ -173,7 +203,10 @@ impl TryFrom<RunArgs> for Settings {
             limits: args.limits.into(),
         };
         Ok(Settings {
-            manifests: args.manifests,
+            source: match args.manifests {
+                Some(directory) => Source::Manifests(directory),
+                None => Source::Cluster(Box::new(args.cluster.into())),
+            },
             http: args.http,
             admin: args.admin,
             steering: args.steering.into(),
@@ -183,6 +216,8 @@ impl TryFrom<RunArgs> for Settings {
             log_format: args.log_format.into(),
             access_log: args.access_log,
             use_forwarded_headers: args.use_forwarded_headers,
+            use_proxy_protocol: args.use_proxy_protocol,
+            proxy_real_ip: args.proxy_real_ip_cidr.into_iter().collect(),
             drain_timeout: args.drain_timeout,
             timeouts: general.timeouts,
             limits: general.limits,
@@ -242,7 +277,7 @@ mod tests {
     #[test]
     fn nothing_said_is_every_default() {
         let all = settings(&[]).unwrap();
-        assert_eq!(all.manifests, PathBuf::from("m"));
+        assert_eq!(all.source, Source::Manifests("m".into()));
         assert_eq!(all.http, ["0.0.0.0:80".parse().unwrap()]);
         assert_eq!(all.admin, "0.0.0.0:10254".parse().unwrap());
         assert_eq!(all.steering, Steering::Auto);
@@ -251,7 +286,8 @@ mod tests {
         assert_eq!(all.workers, usable_cpus());
         assert_eq!(all.log_format, LogFormat::Text);
         assert_eq!(all.access_log, AccessLog::Stdout);
-        assert!(!all.use_forwarded_headers);
+        assert!(!all.use_forwarded_headers && !all.use_proxy_protocol);
+        assert!(all.proxy_real_ip.is_all());
         assert_eq!(all.drain_timeout, Duration::from_secs(30));
         assert_eq!(all.timeouts, Timeouts::default());
         assert_eq!(all.limits, Limits::default());
@@ -274,6 +310,8 @@ mod tests {
             "--log-format=json",
             "--access-log=/a",
             "--use-forwarded-headers",
+            "--use-proxy-protocol",
+            "--proxy-real-ip-cidr=10.0.0.0/8,2001:db8::1",
             "--drain-timeout=1s",
             "--connect-timeout=2s",
             "--read-timeout=3s",
@@ -287,6 +325,7 @@ mod tests {
             "--max-head-bytes=9000",
             "--max-headers=10",
             "--upstream-idle-per-endpoint=11",
+            "--max-body-bytes=14",
             "--pod-namespace=ns",
             "--pod-name=pod",
         ])
@@ -306,6 +345,7 @@ mod tests {
             max_head_bytes: 9_000,
             max_headers: 10,
             upstream_idle_per_endpoint: 11,
+            max_body_bytes: 14,
         };
         let pool = PoolSettings {
             workers: 3,
@@ -313,7 +353,7 @@ mod tests {
             limits,
         };
         let expected = Settings {
-            manifests: "m".into(),
+            source: Source::Manifests("m".into()),
             http: ["127.0.0.1:1", "127.0.0.1:2", "[::1]:3"]
                 .map(|addr| addr.parse().unwrap())
                 .to_vec(),
@@ -334,6 +374,8 @@ mod tests {
             log_format: LogFormat::Json,
             access_log: AccessLog::File("/a".into()),
             use_forwarded_headers: true,
+            use_proxy_protocol: true,
+            proxy_real_ip: "10.0.0.0/8,2001:db8::1/128".parse().unwrap(),
             drain_timeout: Duration::from_secs(1),
             timeouts,
             limits,
@@ -343,6 +385,18 @@ mod tests {
             },
         };
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn without_manifests_the_cluster_says_what_to_do() {
+        let run = Line::try_parse_from(["splitter", "--kubeconfig=/k"])
+            .unwrap()
+            .run;
+        let all: Settings = run.try_into().unwrap();
+        let Source::Cluster(cluster) = all.source else {
+            panic!("{:?}", all.source)
+        };
+        assert_eq!(cluster.kubeconfig, Some("/k".into()));
     }
 
     #[test]

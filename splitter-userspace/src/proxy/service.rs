@@ -14,16 +14,17 @@ use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, resp
 use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
-use super::client::{Client, Protocol};
+use super::client::{Client, Protocol, text_value};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
 use super::headers::{self, Forwarded};
 use super::journal::Journal;
-use super::policy::{self, Refusal, Reply};
+use super::policy::{self, Asked, Refusal, Reply};
 use super::target;
+use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::Worker;
-use crate::model::Backend;
+use crate::model::{self, Backend};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -39,7 +40,7 @@ pub async fn serve(
     request: Request<Incoming>,
 ) -> io::Result<Response<AnswerBody>> {
     let (mut parts, body) = request.into_parts();
-    let request_id = worker.request_id(&parts.headers);
+    let request_id = worker.request_id(&client, &parts.headers);
     let current = worker.current();
     let mut journal = Journal::begin(&worker, &client, &current, &parts, request_id.clone());
     let body = RequestBody::new(body, &client, worker.timeouts().read);
@@ -57,8 +58,13 @@ pub async fn serve(
         Err(Refusal::Reply(reply)) => return policy_answer(&worker, *reply, journal),
     };
     let request = Request::from_parts(parts, body);
-    match forward(&worker, &prepared.backend, request, &mut journal).await {
-        Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
+    let Prepared {
+        upgrade,
+        backend,
+        terms,
+    } = prepared;
+    match forward(&worker, &backend, request, &terms, &mut journal).await {
+        Ok(exchanged) => answer(&worker, &client, exchanged, upgrade, journal),
         Err(fault) => own_answer(&worker, fault, journal),
     }
 }
@@ -69,6 +75,8 @@ struct Prepared {
     upgrade: Option<HeaderValue>,
     /// Who answers.
     backend: Arc<Backend>,
+    /// How it is asked.
+    terms: Terms,
 }
 
 /// Checks the request, finds who answers it, and makes it what the backend is to see.
@@ -93,23 +101,36 @@ fn prepare(
     let place = worker.find(host_text, parts.uri.path(), journal)?;
     let policy = place.location().and_then(|it| it.policy.as_deref());
     if let Some(policy) = policy {
-        policy::enter(policy)?;
+        let asked = Asked {
+            client: journal.caller(),
+        };
+        policy::enter(policy, &asked)?;
     }
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
+    let terms = Terms::new(worker.timeouts(), policy);
     let backend = worker.choose(&place, parts, journal)?;
 
+    let address = match journal.caller() {
+        caller if caller == client.origin.client => client.forwarded_for.clone(),
+        caller => text_value(&caller.to_string()),
+    };
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
     let upgrade = hop.upgrade.filter(|protocol| {
-        parts.version == Version::HTTP_11 && body.is_end_stream() && headers::may_upgrade(protocol)
+        parts.version == Version::HTTP_11
+            && body.is_end_stream()
+            && headers::may_upgrade(protocol)
+            && terms.protocol == model::Protocol::Http11
     });
     headers::set_forwarded(
         &mut parts.headers,
         &Forwarded {
             client: &client.forwarded_for,
+            address: &address,
             host: &host,
             port: &client.forwarded_port,
-            scheme: "http",
+            scheme: client.origin.scheme,
             request_id,
-            trust: worker.trusts_forwarded(),
+            trust: client.origin.forwards,
         },
     );
     if let Some(protocol) = &upgrade {
@@ -132,11 +153,15 @@ fn prepare(
             .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     parts.uri = origin_form(&parts.uri);
+    parts.version = Version::HTTP_11;
     if let Some(policy) = policy {
         policy::toward(policy, parts);
     }
-    parts.version = Version::HTTP_11;
-    Ok(Prepared { upgrade, backend })
+    Ok(Prepared {
+        upgrade,
+        backend,
+        terms,
+    })
 }
 
 /// Path and query alone, byte for byte as they came.
@@ -249,7 +274,7 @@ fn policy_answer(
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
-    journal.answer(reply.status.as_u16(), None);
+    journal.answer_by(reply.name, reply.status.as_u16());
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()

@@ -9,14 +9,16 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, request};
 
+use super::client::Client;
 use super::clock::Clock;
 use super::fault::Fault;
 use super::flush::Flusher;
 use super::headers::X_REQUEST_ID;
 use super::journal::Journal;
 use super::pool::UpstreamPool;
+use super::terms::Terms;
 use super::upstream::Upstream;
-use crate::config::{Limits, Timeouts};
+use crate::config::{Limits, RealIp, Timeouts};
 use crate::model::{Backend, Location, LocationId};
 use crate::routing::{
     Blocks, Found, Live, Picker, SlotId, Tick, WeightSource, decide, normalize, resolve,
@@ -63,8 +65,8 @@ pub struct WorkerParts {
     pub timeouts: Timeouts,
     /// How much there may be of things.
     pub limits: Limits,
-    /// Whether clients are believed what they say of themselves.
-    pub trust_forwarded: bool,
+    /// Who is believed whom they speak for.
+    pub real_ip: RealIp,
     /// The pool's name.
     pub name: &'static str,
     /// Where requests are counted.
@@ -85,7 +87,7 @@ pub struct Worker {
     pool: Rc<UpstreamPool>,
     timeouts: Rc<Timeouts>,
     limits: Limits,
-    trust_forwarded: bool,
+    real_ip: RealIp,
     name: &'static str,
     chance: RefCell<fastrand::Rng>,
     blocks: RefCell<Blocks>,
@@ -113,7 +115,7 @@ impl Worker {
             )),
             timeouts: Rc::new(parts.timeouts),
             limits: parts.limits,
-            trust_forwarded: parts.trust_forwarded,
+            real_ip: parts.real_ip,
             name: parts.name,
             blocks: RefCell::new(Blocks::new(chance.fork())),
             picker: RefCell::new(Picker::new(chance.fork())),
@@ -218,13 +220,13 @@ impl Worker {
     }
 
     /// A new connection to `endpoint`.
-    pub async fn connect(&self, endpoint: SocketAddr) -> io::Result<Box<Upstream>> {
-        Upstream::connect(endpoint, &self.timeouts, &self.clock, &self.flusher).await
+    pub async fn connect(&self, endpoint: SocketAddr, terms: &Terms) -> io::Result<Box<Upstream>> {
+        Upstream::connect(endpoint, terms, &self.clock, &self.flusher).await
     }
 
     /// The id of a request: 32 hexadecimal digits, or what a trusted client gave it.
-    pub fn request_id(&self, headers: &HeaderMap) -> HeaderValue {
-        if self.trust_forwarded
+    pub fn request_id(&self, client: &Client, headers: &HeaderMap) -> HeaderValue {
+        if client.origin.forwards
             && let Some(id) = headers.get(X_REQUEST_ID)
             && (1..=REQUEST_ID_MAX).contains(&id.len())
         {
@@ -237,7 +239,10 @@ impl Worker {
     /// Counts and logs a finished request.
     pub fn observe(&self, record: &Record<'_>) {
         self.metrics.borrow_mut().observe(record);
-        self.log.borrow_mut().write(record);
+        let policy = record.location.and_then(|(_, it)| it.policy.as_deref());
+        if !policy.is_some_and(|policy| policy.unlogged) {
+            self.log.borrow_mut().write(record);
+        }
     }
 
     /// Counts what never became a request.
@@ -305,9 +310,9 @@ impl Worker {
         &self.limits
     }
 
-    /// Whether clients are believed what they say of themselves.
-    pub fn trusts_forwarded(&self) -> bool {
-        self.trust_forwarded
+    /// Who is believed whom they speak for.
+    pub fn real_ip(&self) -> &RealIp {
+        &self.real_ip
     }
 
     /// The pool's name.

@@ -2,24 +2,39 @@
 //! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the answer
 //! (`answered`, with the first policy that needs it). A Location without a policy passes by.
 
+mod body;
 mod redirect;
 mod reply;
 
-use http::header::HOST;
-use http::request;
+use std::net::IpAddr;
 
+use http::header::{CONNECTION, HOST};
+use http::{HeaderValue, Version, request};
+
+pub use body::admit;
 pub use reply::{Refusal, Reply};
 
-use crate::model::Policy;
+use super::fault::Fault;
+use crate::model::{Policy, Protocol};
+
+/// What the gates look at.
+pub struct Asked {
+    /// The address that the request is from.
+    pub client: IpAddr,
+}
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
 /// counts for no Variant.
 ///
 /// # Errors
 /// The answer, if a gate gives one.
-pub fn enter(policy: &Policy) -> Result<(), Refusal> {
+pub fn enter(policy: &Policy, asked: &Asked) -> Result<(), Refusal> {
     if let Some(redirect) = &policy.redirect {
         return Err(redirect::reply(redirect).into());
+    }
+    let addresses = policy.addresses.as_ref();
+    if addresses.is_some_and(|it| !it.admit(asked.client)) {
+        return Err(Fault::AddressDenied.into());
     }
     Ok(())
 }
@@ -27,8 +42,14 @@ pub fn enter(policy: &Policy) -> Result<(), Refusal> {
 /// Makes the request what the pods of the Location are to see.
 pub fn toward(policy: &Policy, parts: &mut request::Parts) {
     if let Some(host) = &policy.upstream_host
-        && let Ok(host) = http::HeaderValue::from_str(host)
+        && let Ok(host) = HeaderValue::from_str(host)
     {
         parts.headers.insert(HOST, host);
+    }
+    if policy.exchange.protocol == Protocol::Http10 {
+        parts.version = Version::HTTP_10;
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
 }

@@ -1,7 +1,12 @@
 //! The annotations of a main Ingress to the [`Policy`] of its Locations: one file for each kind.
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
+mod access_log;
+mod addresses;
+mod body;
+mod exchange;
 mod redirect;
+mod retry;
 mod unsupported;
 mod upstream_host;
 
@@ -12,12 +17,31 @@ use crate::model::{BackendFault, Policy};
 pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
-const SUPPORTED: [&str; 5] = [
+const SUPPORTED: &[&str] = &[
+    "allowlist-source-range",
+    "client-body-buffer-size",
+    "denylist-source-range",
+    "enable-access-log",
     "permanent-redirect",
     "permanent-redirect-code",
+    "proxy-body-size",
+    "proxy-buffer-size",
+    "proxy-buffering",
+    "proxy-buffers-number",
+    "proxy-busy-buffers-size",
+    "proxy-connect-timeout",
+    "proxy-http-version",
+    "proxy-max-temp-file-size",
+    "proxy-next-upstream",
+    "proxy-next-upstream-timeout",
+    "proxy-next-upstream-tries",
+    "proxy-read-timeout",
+    "proxy-request-buffering",
+    "proxy-send-timeout",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
+    "whitelist-source-range",
 ];
 
 /// What an Ingress asks for, for all its Locations.
@@ -31,11 +55,20 @@ pub(super) struct MainPolicy {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
+    let mut closed = unsupported::close(view, problems);
+    let addresses = addresses::read(view, problems).unwrap_or_else(|fault| {
+        closed = closed.into_iter().chain([fault]).min();
+        None
+    });
     MainPolicy {
-        closed: unsupported::close(view, problems),
+        closed,
         policy: Policy {
+            addresses,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
+            exchange: exchange::read(view, problems),
+            body_max: body::read(view, problems),
+            unlogged: access_log::is_off(view, problems),
         },
     }
 }
