@@ -1,6 +1,7 @@
 //! Composition: the only place that knows every module.
 
 mod counters;
+mod describe;
 mod feed;
 mod overrides;
 mod pools;
@@ -29,7 +30,7 @@ use steering::Steering;
 /// How often the weights are compared with those of the objects.
 const OVERRIDES_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the node's own addresses are looked at.
+/// How often the node's own addresses and NICs are looked at.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the last lines of the access log may take to be written.
@@ -117,7 +118,7 @@ impl Instance {
                 live: live.clone(),
                 problems: publisher.problems(),
                 weights: weights.clone(),
-                steering: steering.describe(&settings),
+                steering: steering.description(),
             },
         ));
         steering.announce(admin_addr);
@@ -182,7 +183,7 @@ impl Instance {
                 }
                 _ = reopen.recv() => self.log.reopen(),
                 _ = look.tick() => self.publisher.look_at_overrides(),
-                _ = refresh.tick() => self.steering.refresh(),
+                _ = refresh.tick() => self.steering.refresh(&self.readiness),
                 () = &mut stop => break,
             }
         }
