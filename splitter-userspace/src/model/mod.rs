@@ -4,6 +4,7 @@
 //! by `k8s::translate`, never changed afterwards, and read by everything else.
 
 mod backend;
+pub mod keyed;
 mod location;
 mod object;
 mod policy;
@@ -14,7 +15,9 @@ mod split;
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
-pub use policy::{Policy, Redirect};
+pub use policy::{
+    Affinity, AffinityMode, Policy, Redirect, SameSite, SessionCookie, Side, SplitPolicy,
+};
 pub use problem::{Problem, Severity};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{

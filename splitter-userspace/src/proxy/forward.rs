@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use http::{HeaderMap, Method, Request, Response, Uri};
@@ -43,7 +44,7 @@ struct TryFailed {
 /// The fault to answer with.
 pub async fn forward(
     worker: &Rc<Worker>,
-    backend: &Backend,
+    backend: &Arc<Backend>,
     request: Request<RequestBody>,
     journal: &mut Journal,
 ) -> Result<Exchanged, Fault> {
@@ -51,7 +52,7 @@ pub async fn forward(
     let mut tried = [endpoint_none(); TRIES_MAX];
     let mut last = Fault::NoEndpoint;
     for attempt in 0..TRIES_MAX {
-        let Some(endpoint) = worker.pick(backend, &tried[..attempt]) else {
+        let Some(endpoint) = worker.pick(backend, &tried[..attempt], &mut journal.aim) else {
             break;
         };
         tried[attempt] = endpoint;

@@ -19,6 +19,7 @@ use super::fault::Fault;
 use super::forward::{Exchanged, forward};
 use super::headers::{self, Forwarded};
 use super::journal::Journal;
+use super::policy::affinity::Visit;
 use super::policy::{self, Refusal, Reply};
 use super::target;
 use super::upstream::Upstream;
@@ -92,7 +93,7 @@ fn prepare(
     if let Some(policy) = policy {
         policy::enter(policy)?;
     }
-    let backend = worker.choose(&place, parts, journal)?;
+    let backend = worker.choose(&place, parts, client.peer.ip().to_canonical(), journal)?;
 
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
     let upgrade = hop.upgrade.filter(|protocol| {
@@ -109,6 +110,9 @@ fn prepare(
             trust: worker.trusts_forwarded(),
         },
     );
+    if let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
+        journal.visit = Visit::of(&affinity.cookie, &parts.headers);
+    }
     if let Some(protocol) = &upgrade {
         parts.headers.insert(UPGRADE, protocol.clone());
         parts
@@ -162,6 +166,7 @@ fn answer(
     parts.headers.entry(SERVER).or_insert(NAME);
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
+    policy::answered(&journal, &mut parts);
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return switch(worker, client, parts, upstream, upgrade, journal);
     }

@@ -1,9 +1,11 @@
 //! Why a request is answered by whom: the same decision as the proxy makes, with each step shown.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use http::{HeaderMap, Method};
 use serde::Serialize;
 
-use super::{Found, Router, normalize};
+use super::{Found, Router, Shown, normalize};
 use crate::model::{HostPattern, LocationKey, ObjectRef, Snapshot};
 
 mod place;
@@ -12,7 +14,10 @@ mod share;
 mod tests;
 
 pub use place::{HostCandidate, PathCandidate, Reading};
-pub use share::{Answered, RuleAnswer, RuleStep, VariantShare};
+pub use share::{Answered, RuleAnswer, RuleStep, SessionStep, VariantShare};
+
+/// Stands for a client whose address is not known. Nobody has it.
+const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// A request to explain.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +30,10 @@ pub struct Query<'a> {
     pub path: &'a str,
     /// All headers, Cookie among them.
     pub headers: &'a HeaderMap,
+    /// The query, without the `?`.
+    pub query: &'a str,
+    /// The client's address; none when it is not known.
+    pub client: Option<IpAddr>,
 }
 
 /// Each step of a request's way to a Variant.
@@ -70,6 +79,9 @@ pub struct Answer {
     pub location: LocationKey,
     /// The main Ingress that owns it.
     pub ingress: ObjectRef,
+    /// What its session affinity makes of the request, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionStep>,
     /// Each rule of its Split, in the order in which they are asked.
     pub rules: Vec<RuleStep>,
     /// Each Variant of its Split, with its share of the requests that no rule decides.
@@ -115,7 +127,12 @@ pub fn explain(snapshot: &Snapshot, router: &Router, query: &Query<'_>) -> Expla
         }
         Found::Location(id) => match snapshot.location(id) {
             Some(location) => {
-                Outcome::Location(Box::new(share::answer(snapshot, location, query.headers)))
+                let shown = Shown {
+                    query: query.query,
+                    client: query.client.unwrap_or(UNKNOWN),
+                    ..Shown::of(query.headers)
+                };
+                Outcome::Location(Box::new(share::answer(snapshot, location, &shown)))
             }
             None => Outcome::NoPath,
         },

@@ -5,6 +5,9 @@
     reason = "a test fails by panicking"
 )]
 
+mod affinity;
+mod affinity_cookie;
+mod affinity_endpoints;
 mod redirect;
 mod upstream_host;
 

@@ -3,13 +3,17 @@
 //! One file for each kind of policy. Each is parsed once, in `translate`, and is read as it stands
 //! by the proxy and by `explain`.
 
+mod affinity;
 mod redirect;
+mod split;
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
 pub use redirect::Redirect;
+pub use split::SplitPolicy;
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
 /// `Policy` at all, so that it pays for none.

@@ -1,16 +1,19 @@
 //! The policies of a Location at work, in the three places where they stand on a request's way:
-//! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the answer
-//! (`answered`, with the first policy that needs it). A Location without a policy passes by.
+//! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the pod's
+//! answer ([`answered`]). A Location without a policy passes by.
 
+pub mod affinity;
 mod redirect;
 mod reply;
 
 use http::header::HOST;
-use http::request;
+use http::{request, response};
 
 pub use reply::{Refusal, Reply};
 
+use super::journal::Journal;
 use crate::model::Policy;
+use crate::routing::{Aim, Held};
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
 /// counts for no Variant.
@@ -30,5 +33,18 @@ pub fn toward(policy: &Policy, parts: &mut request::Parts) {
         && let Ok(host) = http::HeaderValue::from_str(host)
     {
         parts.headers.insert(HOST, host);
+    }
+}
+
+/// Makes the pod's answer what the client is to see.
+pub fn answered(journal: &Journal, parts: &mut response::Parts) {
+    let Some(location) = journal.location() else {
+        return;
+    };
+    if let (Some(affinity), Aim::Session(session)) = (location.split.affinity(), journal.aim)
+        && let (Some(key), Some(decision)) = (session.issue, journal.decision)
+    {
+        let variant = decision.variant;
+        affinity::give(affinity, Held { variant, key }, journal.visit, parts);
     }
 }

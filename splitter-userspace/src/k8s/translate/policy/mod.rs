@@ -1,6 +1,7 @@
 //! The annotations of a main Ingress to the [`Policy`] of its Locations: one file for each kind.
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
+pub(super) mod affinity;
 mod redirect;
 mod unsupported;
 mod upstream_host;
@@ -12,9 +13,20 @@ use crate::model::{BackendFault, Policy};
 pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
-const SUPPORTED: [&str; 5] = [
+const SUPPORTED: [&str; 16] = [
+    "affinity",
+    "affinity-mode",
     "permanent-redirect",
     "permanent-redirect-code",
+    "session-cookie-change-on-failure",
+    "session-cookie-conditional-samesite-none",
+    "session-cookie-domain",
+    "session-cookie-expires",
+    "session-cookie-max-age",
+    "session-cookie-name",
+    "session-cookie-path",
+    "session-cookie-samesite",
+    "session-cookie-secure",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
@@ -27,6 +39,15 @@ pub(super) struct MainPolicy {
     pub closed: Option<BackendFault>,
     /// What holds for each of them.
     pub policy: Policy,
+    /// What it says of their Splits.
+    pub split: SplitWish,
+}
+
+/// What a main Ingress says of the Splits of its Locations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct SplitWish {
+    /// Session affinity.
+    pub affinity: Option<affinity::Wish>,
 }
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
@@ -36,6 +57,9 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         policy: Policy {
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
+        },
+        split: SplitWish {
+            affinity: affinity::read(view, problems),
         },
     }
 }

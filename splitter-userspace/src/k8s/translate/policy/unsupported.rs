@@ -26,6 +26,16 @@ pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendF
                 report_protocol(view, annotation, problems);
                 Some(BackendFault::ProtocolUnsupported)
             }
+            Meaning::Misplaced => {
+                problems.warn(
+                    &view.subject,
+                    annotation.field(),
+                    "annotation-misplaced",
+                    "it is read from canary Ingresses, and this one is none",
+                    "ignored",
+                );
+                None
+            }
             Meaning::Ignored => {
                 report_ignored(view, name, annotation, "ignored", problems);
                 None
@@ -41,7 +51,7 @@ pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendF
 /// sides, guards included.
 pub(in crate::k8s::translate) fn canary_policy(view: &View<'_>, problems: &mut Problems) {
     for (name, annotation) in view.annotations.iter() {
-        if catalogue::CANARY.contains(&name) {
+        if catalogue::CANARY.contains(&name) || ON_CANARY.contains(&name) {
             continue;
         }
         let effect = match CANARYS_OWN.contains(&name) || !catalogue::is_known(name) {
@@ -52,9 +62,11 @@ pub(in crate::k8s::translate) fn canary_policy(view: &View<'_>, problems: &mut P
     }
 }
 
-/// What ingress-nginx reads from the canary Ingress itself.
-const CANARYS_OWN: [&str; 6] = [
-    "affinity-canary-behavior",
+/// What is read from the canary Ingress, and means nothing on a main one.
+const ON_CANARY: [&str; 1] = ["affinity-canary-behavior"];
+
+/// What ingress-nginx reads from the canary Ingress itself and we do not.
+const CANARYS_OWN: [&str; 5] = [
     "load-balance",
     "service-upstream",
     "upstream-hash-by",
@@ -69,6 +81,8 @@ enum Meaning {
     Guard,
     /// Speaks something else than HTTP to the pods.
     Protocol,
+    /// Something on a canary Ingress only.
+    Misplaced,
     /// Anything else.
     Ignored,
 }
@@ -93,6 +107,7 @@ impl Meaning {
             "configuration-snippet" | "server-snippet" if guards(value) => Meaning::Guard,
             "backend-protocol" if value.eq_ignore_ascii_case("HTTP") => Meaning::Nothing,
             "backend-protocol" => Meaning::Protocol,
+            _ if ON_CANARY.contains(&name) => Meaning::Misplaced,
             _ if SWITCHES.contains(&name) && parse_bool(value) == Some(false) => Meaning::Nothing,
             _ if name.starts_with("auth-") || name.starts_with("modsecurity-") => Meaning::Guard,
             _ => Meaning::Ignored,

@@ -4,6 +4,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod affinity;
 mod attach;
 mod backends;
 mod canary;

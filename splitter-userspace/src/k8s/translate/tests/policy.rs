@@ -96,7 +96,7 @@ fn the_rest_is_ignored_with_a_word() {
         "proxy-body-size",
         "limit-rps",
         "limit-whitelist",
-        "affinity",
+        "mirror-target",
         "influxdb-host",
     ] {
         let (line, problems) = with(name, "x");
