@@ -22,9 +22,10 @@ use super::journal::Journal;
 use super::policy::affinity::Visit;
 use super::policy::{self, Refusal, Reply};
 use super::target;
+use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::Worker;
-use crate::model::Backend;
+use crate::model::{self, Backend};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -58,8 +59,13 @@ pub async fn serve(
         Err(Refusal::Reply(reply)) => return policy_answer(&worker, *reply, journal),
     };
     let request = Request::from_parts(parts, body);
-    match forward(&worker, &prepared.backend, request, &mut journal).await {
-        Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
+    let Prepared {
+        upgrade,
+        backend,
+        terms,
+    } = prepared;
+    match forward(&worker, &backend, request, &terms, &mut journal).await {
+        Ok(exchanged) => answer(&worker, &client, exchanged, upgrade, journal),
         Err(fault) => own_answer(&worker, fault, journal),
     }
 }
@@ -70,6 +76,8 @@ struct Prepared {
     upgrade: Option<HeaderValue>,
     /// Who answers.
     backend: Arc<Backend>,
+    /// How it is asked.
+    terms: Terms,
 }
 
 /// Checks the request, finds who answers it, and makes it what the backend is to see.
@@ -81,6 +89,9 @@ fn prepare(
     journal: &mut Journal,
     request_id: &HeaderValue,
 ) -> Result<Prepared, Refusal> {
+    if worker.is_busy() {
+        return Err(Fault::Busy.into());
+    }
     let host = target::authority(parts)?;
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
@@ -93,11 +104,16 @@ fn prepare(
     if let Some(policy) = policy {
         policy::enter(policy)?;
     }
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
+    let terms = Terms::new(worker.timeouts(), policy);
     let backend = worker.choose(&place, parts, client.peer.ip().to_canonical(), journal)?;
 
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
     let upgrade = hop.upgrade.filter(|protocol| {
-        parts.version == Version::HTTP_11 && body.is_end_stream() && headers::may_upgrade(protocol)
+        parts.version == Version::HTTP_11
+            && body.is_end_stream()
+            && headers::may_upgrade(protocol)
+            && terms.protocol == model::Protocol::Http11
     });
     headers::set_forwarded(
         &mut parts.headers,
@@ -133,11 +149,15 @@ fn prepare(
             .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     parts.uri = origin_form(&parts.uri);
+    parts.version = Version::HTTP_11;
     if let Some(policy) = policy {
         policy::toward(policy, parts);
     }
-    parts.version = Version::HTTP_11;
-    Ok(Prepared { upgrade, backend })
+    Ok(Prepared {
+        upgrade,
+        backend,
+        terms,
+    })
 }
 
 /// Path and query alone, byte for byte as they came.

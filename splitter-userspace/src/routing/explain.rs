@@ -1,12 +1,13 @@
 //! Why a request is answered by whom: the same decision as the proxy makes, with each step shown.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use http::{HeaderMap, Method};
 use serde::Serialize;
 
 use super::{Found, Router, Shown, normalize};
-use crate::model::{HostPattern, LocationKey, ObjectRef, Snapshot};
+use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot};
 
 mod place;
 mod share;
@@ -82,6 +83,9 @@ pub struct Answer {
     /// What its session affinity makes of the request, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionStep>,
+    /// What holds for its requests whoever answers, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Arc<Policy>>,
     /// Each rule of its Split, in the order in which they are asked.
     pub rules: Vec<RuleStep>,
     /// Each Variant of its Split, with its share of the requests that no rule decides.

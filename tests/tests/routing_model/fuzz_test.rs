@@ -89,8 +89,8 @@ proptest! {
         let same = sent == text.as_bytes();
         let line = [format!("r={junk}; r=").as_bytes(), &sent].concat();
         let mut headers = HeaderMap::new();
-        if let Ok(line) = HeaderValue::from_bytes(&line) {
-            headers.insert(header::COOKIE, line);
+        if let Ok(sent) = HeaderValue::from_bytes(&line) {
+            headers.insert(header::COOKIE, sent);
             let found = held(&affinity, &headers);
             if same && !junk.contains("r=") {
                 prop_assert_eq!(found, Some(it));

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::Report;
-use crate::model::{AffinityMode, CookieTest, HeaderTest, Test};
+use crate::model::{AffinityMode, CookieTest, HeaderTest, Policy, Test};
 use crate::routing::explain::{
     Answer, Answered, Explanation, Outcome, Reading, RuleAnswer, RuleStep, SessionStep,
     VariantShare,
@@ -100,6 +100,9 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
         "\nlocation\n  {} of {}",
         answer.location, answer.ingress
     )?;
+    if let Some(policy) = &answer.policy {
+        policies(policy, out)?;
+    }
     if let Some(step) = &answer.session {
         session(step, out)?;
     }
@@ -145,6 +148,16 @@ fn session(step: &SessionStep, out: &mut impl Write) -> io::Result<()> {
             out,
             "  not for {names} (legacy): rules and weights come first"
         )?;
+    }
+    Ok(())
+}
+
+/// Each policy by its name in the dump, with its value in one line.
+fn policies(policy: &Policy, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\npolicies")?;
+    let policy = serde_json::to_value(policy)?;
+    for (name, value) in policy.as_object().into_iter().flatten() {
+        writeln!(out, "  {name:<18} {value}")?;
     }
     Ok(())
 }

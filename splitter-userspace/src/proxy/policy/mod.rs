@@ -3,16 +3,18 @@
 //! answer ([`answered`]). A Location without a policy passes by.
 
 pub mod affinity;
+mod body;
 mod redirect;
 mod reply;
 
-use http::header::HOST;
-use http::{request, response};
+use http::header::{CONNECTION, HOST};
+use http::{HeaderValue, Version, request, response};
 
+pub use body::admit;
 pub use reply::{Refusal, Reply};
 
 use super::journal::Journal;
-use crate::model::Policy;
+use crate::model::{Policy, Protocol};
 use crate::routing::{Aim, Held};
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
@@ -30,9 +32,15 @@ pub fn enter(policy: &Policy) -> Result<(), Refusal> {
 /// Makes the request what the pods of the Location are to see.
 pub fn toward(policy: &Policy, parts: &mut request::Parts) {
     if let Some(host) = &policy.upstream_host
-        && let Ok(host) = http::HeaderValue::from_str(host)
+        && let Ok(host) = HeaderValue::from_str(host)
     {
         parts.headers.insert(HOST, host);
+    }
+    if policy.exchange.protocol == Protocol::Http10 {
+        parts.version = Version::HTTP_10;
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
 }
 

@@ -116,6 +116,7 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, shown: &Shown<'_>
         ingress: location.ingress.clone(),
         session,
         rules: rules(location, &shown, decision),
+        policy: location.policy.clone(),
         variants: variants(snapshot, location),
         answered: if draw.0 {
             Answered::ByWeight

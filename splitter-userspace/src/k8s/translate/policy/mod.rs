@@ -1,8 +1,12 @@
 //! The annotations of a main Ingress to the [`Policy`] of its Locations: one file for each kind.
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
+mod access_log;
 pub(super) mod affinity;
+mod body;
+mod exchange;
 mod redirect;
+mod retry;
 mod unsupported;
 mod upstream_host;
 
@@ -13,11 +17,27 @@ use crate::model::{BackendFault, Policy};
 pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
-const SUPPORTED: [&str; 16] = [
+const SUPPORTED: &[&str] = &[
     "affinity",
     "affinity-mode",
+    "client-body-buffer-size",
+    "enable-access-log",
     "permanent-redirect",
     "permanent-redirect-code",
+    "proxy-body-size",
+    "proxy-buffer-size",
+    "proxy-buffering",
+    "proxy-buffers-number",
+    "proxy-busy-buffers-size",
+    "proxy-connect-timeout",
+    "proxy-http-version",
+    "proxy-max-temp-file-size",
+    "proxy-next-upstream",
+    "proxy-next-upstream-timeout",
+    "proxy-next-upstream-tries",
+    "proxy-read-timeout",
+    "proxy-request-buffering",
+    "proxy-send-timeout",
     "session-cookie-change-on-failure",
     "session-cookie-conditional-samesite-none",
     "session-cookie-domain",
@@ -57,6 +77,9 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         policy: Policy {
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
+            exchange: exchange::read(view, problems),
+            body_max: body::read(view, problems),
+            unlogged: access_log::is_off(view, problems),
         },
         split: SplitWish {
             affinity: affinity::read(view, problems),
