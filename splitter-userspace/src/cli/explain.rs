@@ -46,8 +46,8 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = cookie)]
     pub cookie: Vec<HeaderValue>,
 
-    /// Address of the client.
-    #[arg(long, value_name = "ADDRESS")]
+    /// Address that the request is from, for what goes by address.
+    #[arg(long, value_name = "IP")]
     pub client: Option<IpAddr>,
 
     /// Print JSON instead of text.

@@ -16,8 +16,8 @@ pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use policy::{
-    Affinity, AffinityMode, Exchange, Failures, Policy, Protocol, Redirect, Retry, SameSite,
-    SessionCookie, Side, SplitPolicy,
+    AddressSet, Addresses, Affinity, AffinityMode, Exchange, Failures, NotARange, Policy, Protocol,
+    Redirect, Retry, SameSite, SessionCookie, Side, SplitPolicy, subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use snapshot::{BackendId, LocationId, Snapshot};

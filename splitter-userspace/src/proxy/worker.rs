@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, request};
 
+use super::client::Client;
 use super::clock::Clock;
 use super::fault::Fault;
 use super::flush::Flusher;
@@ -17,7 +18,7 @@ use super::journal::Journal;
 use super::pool::UpstreamPool;
 use super::terms::Terms;
 use super::upstream::Upstream;
-use crate::config::{Limits, Timeouts};
+use crate::config::{Limits, RealIp, Timeouts};
 use crate::model::{Backend, Location, LocationId};
 use crate::routing::{
     Aim, Blocks, Found, Live, Picker, Shown, SlotId, Tick, WeightSource, decide, held, normalize,
@@ -65,8 +66,8 @@ pub struct WorkerParts {
     pub timeouts: Timeouts,
     /// How much there may be of things.
     pub limits: Limits,
-    /// Whether clients are believed what they say of themselves.
-    pub trust_forwarded: bool,
+    /// Who is believed whom they speak for.
+    pub real_ip: RealIp,
     /// The pool's name.
     pub name: &'static str,
     /// Where requests are counted.
@@ -87,7 +88,7 @@ pub struct Worker {
     pool: Rc<UpstreamPool>,
     timeouts: Rc<Timeouts>,
     limits: Limits,
-    trust_forwarded: bool,
+    real_ip: RealIp,
     name: &'static str,
     chance: RefCell<fastrand::Rng>,
     blocks: RefCell<Blocks>,
@@ -115,7 +116,7 @@ impl Worker {
             )),
             timeouts: Rc::new(parts.timeouts),
             limits: parts.limits,
-            trust_forwarded: parts.trust_forwarded,
+            real_ip: parts.real_ip,
             name: parts.name,
             blocks: RefCell::new(Blocks::new(chance.fork())),
             picker: RefCell::new(Picker::new(chance.fork())),
@@ -168,7 +169,6 @@ impl Worker {
         &self,
         place: &Place,
         parts: &request::Parts,
-        client: IpAddr,
         journal: &mut Journal,
     ) -> Result<Arc<Backend>, Fault> {
         let live = &place.current.live;
@@ -182,7 +182,7 @@ impl Worker {
         let shown = Shown {
             headers: &parts.headers,
             query: parts.uri.query().unwrap_or_default(),
-            client,
+            client: journal.caller(),
             held: affinity.and_then(|affinity| held(affinity, &parts.headers)),
         };
         let decision = decide(split, &shown, &weights, &mut draw);
@@ -242,8 +242,8 @@ impl Worker {
     }
 
     /// The id of a request: 32 hexadecimal digits, or what a trusted client gave it.
-    pub fn request_id(&self, headers: &HeaderMap) -> HeaderValue {
-        if self.trust_forwarded
+    pub fn request_id(&self, client: &Client, headers: &HeaderMap) -> HeaderValue {
+        if client.origin.forwards
             && let Some(id) = headers.get(X_REQUEST_ID)
             && (1..=REQUEST_ID_MAX).contains(&id.len())
         {
@@ -327,9 +327,9 @@ impl Worker {
         &self.limits
     }
 
-    /// Whether clients are believed what they say of themselves.
-    pub fn trusts_forwarded(&self) -> bool {
-        self.trust_forwarded
+    /// Who is believed whom they speak for.
+    pub fn real_ip(&self) -> &RealIp {
+        &self.real_ip
     }
 
     /// The pool's name.

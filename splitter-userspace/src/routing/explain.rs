@@ -6,14 +6,16 @@ use std::sync::Arc;
 use http::{HeaderMap, Method};
 use serde::Serialize;
 
-use super::{Found, Router, Shown, normalize};
+use super::{Found, Router, normalize};
 use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot};
 
+mod gate;
 mod place;
 mod share;
 #[cfg(test)]
 mod tests;
 
+pub use gate::GateStep;
 pub use place::{HostCandidate, PathCandidate, Reading};
 pub use share::{Answered, RuleAnswer, RuleStep, SessionStep, VariantShare};
 
@@ -33,7 +35,7 @@ pub struct Query<'a> {
     pub headers: &'a HeaderMap,
     /// The query, without the `?`.
     pub query: &'a str,
-    /// The client's address; none when it is not known.
+    /// The address that it is from, if that is to be told.
     pub client: Option<IpAddr>,
 }
 
@@ -83,6 +85,8 @@ pub struct Answer {
     /// What its session affinity makes of the request, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionStep>,
+    /// What stands before the choice of a Variant, in the order in which it is asked.
+    pub gates: Vec<GateStep>,
     /// What holds for its requests whoever answers, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Arc<Policy>>,
@@ -130,14 +134,7 @@ pub fn explain(snapshot: &Snapshot, router: &Router, query: &Query<'_>) -> Expla
             Outcome::Ambiguous { readings }
         }
         Found::Location(id) => match snapshot.location(id) {
-            Some(location) => {
-                let shown = Shown {
-                    query: query.query,
-                    client: query.client.unwrap_or(UNKNOWN),
-                    ..Shown::of(query.headers)
-                };
-                Outcome::Location(Box::new(share::answer(snapshot, location, &shown)))
-            }
+            Some(location) => Outcome::Location(Box::new(share::answer(snapshot, location, query))),
             None => Outcome::NoPath,
         },
     };

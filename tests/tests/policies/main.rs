@@ -6,6 +6,7 @@
 )]
 
 mod access_log;
+mod addresses;
 mod affinity;
 mod affinity_cookie;
 mod affinity_endpoints;
@@ -13,6 +14,7 @@ mod body_size;
 mod buffering;
 mod dump;
 mod http_version;
+mod proxy_protocol;
 mod redirect;
 mod retry;
 mod times;

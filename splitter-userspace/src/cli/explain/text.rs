@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Report;
 use crate::model::{AffinityMode, CookieTest, HeaderTest, Policy, Test};
 use crate::routing::explain::{
-    Answer, Answered, Explanation, Outcome, Reading, RuleAnswer, RuleStep, SessionStep,
+    Answer, Answered, Explanation, GateStep, Outcome, Reading, RuleAnswer, RuleStep, SessionStep,
     VariantShare,
 };
 
@@ -103,6 +103,12 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     if let Some(policy) = &answer.policy {
         policies(policy, out)?;
     }
+    if !answer.gates.is_empty() {
+        writeln!(out, "\ngates, in order")?;
+    }
+    for step in &answer.gates {
+        gate(step, out)?;
+    }
     if let Some(step) = &answer.session {
         session(step, out)?;
     }
@@ -118,6 +124,7 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     }
     match &answer.answered {
         Answered::ByWeight => verdict("by chance, as the shares above say", out),
+        Answered::ByGate { gate, status } => verdict(&format!("{status}: by the gate {gate}"), out),
         Answered::By { variant, reason } => {
             verdict(&format!("{variant} (reason: {})", reason.as_str()), out)
         }
@@ -150,6 +157,14 @@ fn session(step: &SessionStep, out: &mut impl Write) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+fn gate(step: &GateStep, out: &mut impl Write) -> io::Result<()> {
+    let result = match step.answers {
+        Some(status) => format!(": answers {status}"),
+        None => String::new(),
+    };
+    writeln!(out, "  {}: {}{result}", step.name, step.says)
 }
 
 /// Each policy by its name in the dump, with its value in one line.

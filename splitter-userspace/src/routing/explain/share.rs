@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Answer;
+use super::{Answer, Query, UNKNOWN, gate};
 use crate::model::{
     Affinity, AffinityMode, Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef,
     STABLE, Snapshot, Test,
@@ -94,12 +94,29 @@ pub enum Answered {
         /// What decided for it.
         reason: Reason,
     },
+    /// No Variant: one of the gates.
+    ByGate {
+        /// Its name.
+        gate: &'static str,
+        /// The status.
+        status: u16,
+    },
     /// Chance, by the shares of the Variants.
     ByWeight,
 }
 
-pub(super) fn answer(snapshot: &Snapshot, location: &Location, shown: &Shown<'_>) -> Answer {
+pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>) -> Answer {
+    let policy = location.policy.as_deref();
+    let gates = policy.map_or_else(Vec::new, |it| gate::steps(it, query));
+    let closed = gates
+        .iter()
+        .find_map(|step| Some((step.name, step.answers?)));
     let split = &location.split;
+    let shown = &Shown {
+        query: query.query,
+        client: query.client.unwrap_or(UNKNOWN),
+        ..Shown::of(query.headers)
+    };
     let session = split
         .affinity()
         .map(|affinity| session(location, affinity, shown));
@@ -118,7 +135,10 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, shown: &Shown<'_>
         rules: rules(location, &shown, decision),
         policy: location.policy.clone(),
         variants: variants(snapshot, location),
-        answered: if draw.0 {
+        gates,
+        answered: if let Some((gate, status)) = closed {
+            Answered::ByGate { gate, status }
+        } else if draw.0 {
             Answered::ByWeight
         } else {
             answered(snapshot, location, decision)
