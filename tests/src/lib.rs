@@ -12,6 +12,7 @@ pub mod client;
 pub mod counting;
 pub mod directory;
 pub mod instance;
+pub mod jar;
 pub mod manifests;
 pub mod noise;
 pub mod prometheus;
