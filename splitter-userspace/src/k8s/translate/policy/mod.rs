@@ -2,6 +2,7 @@
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
 mod access_log;
+mod addresses;
 mod body;
 mod exchange;
 mod protocol;
@@ -18,8 +19,10 @@ pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
+    "allowlist-source-range",
     "backend-protocol",
     "client-body-buffer-size",
+    "denylist-source-range",
     "enable-access-log",
     "permanent-redirect",
     "permanent-redirect-code",
@@ -40,6 +43,7 @@ const SUPPORTED: &[&str] = &[
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
+    "whitelist-source-range",
 ];
 
 /// What an Ingress asks for, for all its Locations.
@@ -53,16 +57,22 @@ pub(super) struct MainPolicy {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
-    let unsupported = unsupported::close(view, problems);
+    let mut closed = unsupported::close(view, problems);
+    // The guard is the one to name when there are several.
+    let mut close = |fault| closed = closed.into_iter().chain([fault]).min();
+    let addresses = addresses::read(view, problems).unwrap_or_else(|fault| {
+        close(fault);
+        None
+    });
     let mut exchange = exchange::read(view, problems);
-    let protocol = protocol::read(view, problems);
-    if let Ok(Some(protocol)) = protocol {
-        exchange.protocol = protocol;
+    match protocol::read(view, problems) {
+        Ok(protocol) => exchange.protocol = protocol.unwrap_or(exchange.protocol),
+        Err(fault) => close(fault),
     }
     MainPolicy {
-        // The guard is the one to name when there are both.
-        closed: [unsupported, protocol.err()].into_iter().flatten().min(),
+        closed,
         policy: Policy {
+            addresses,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
             exchange,
