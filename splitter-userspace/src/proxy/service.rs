@@ -3,7 +3,7 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
@@ -72,10 +72,17 @@ pub async fn serve(
     }
 }
 
+/// Another protocol on the same connection.
+struct Upgrade {
+    protocol: HeaderValue,
+    /// For which the connection is then kept without a byte either way.
+    idle: Duration,
+}
+
 /// What is known of a request before it is sent.
 struct Prepared {
-    /// The protocol that the client asks to change to.
-    upgrade: Option<HeaderValue>,
+    /// What the client asks to change to.
+    upgrade: Option<Upgrade>,
     /// Who answers.
     backend: Arc<Backend>,
     /// How it is asked.
@@ -169,7 +176,10 @@ fn prepare(
         http2::into_http2(parts)?;
     }
     Ok(Prepared {
-        upgrade,
+        upgrade: upgrade.map(|protocol| Upgrade {
+            protocol,
+            idle: terms.tunnel,
+        }),
         backend,
         terms,
     })
@@ -203,7 +213,7 @@ fn answer(
     worker: &Rc<Worker>,
     client: &Rc<Client>,
     exchanged: Exchanged,
-    upgrade: Option<HeaderValue>,
+    upgrade: Option<Upgrade>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     let (mut parts, from) = match exchanged {
@@ -254,15 +264,15 @@ fn switch(
     client: &Rc<Client>,
     mut parts: response::Parts,
     upstream: Box<Upstream>,
-    upgrade: Option<HeaderValue>,
+    upgrade: Option<Upgrade>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
-    let tunnel = upgrade.and_then(|protocol| Some((protocol, upstream.into_tunnel()?)));
-    let Some((protocol, tunnel)) = tunnel else {
+    let tunnel = upgrade.and_then(|upgrade| Some((upgrade, upstream.into_tunnel()?)));
+    let Some((Upgrade { protocol, idle }, tunnel)) = tunnel else {
         // Nobody asked for it, or the backend broke off: the client cannot go on with it.
         return own_answer(worker, Fault::UpstreamInvalid, journal);
     };
-    client.set_tunnel(tunnel);
+    client.set_tunnel(tunnel, idle);
     parts.headers.insert(UPGRADE, protocol);
     parts
         .headers
