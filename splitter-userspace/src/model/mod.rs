@@ -8,15 +8,19 @@ mod location;
 mod object;
 mod policy;
 mod problem;
+mod secret;
 mod snapshot;
 mod split;
+mod tls;
 
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use policy::{Exchange, Failures, Policy, Protocol, Redirect, Retry};
 pub use problem::{Problem, Severity};
+pub use secret::{SecretData, SecretSource};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{
     CookieTest, HeaderTest, MAX_VARIANTS, Pattern, Rule, STABLE, Split, Test, Variant, Weights,
 };
+pub use tls::{TlsHost, TlsSecret};

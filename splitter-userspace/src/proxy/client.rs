@@ -11,12 +11,16 @@ use http::HeaderValue;
 
 use super::fault::Fault;
 use super::guard::{Guard, Phase};
+use super::listen::Local;
 use super::socket::Socket;
 use super::tunnel::Tunnel;
 use crate::config::{Limits, Timeouts};
 
 /// What every HTTP/2 client sends first (RFC 9113 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The first byte of a TLS connection, which no HTTP message begins with.
+const TLS_HANDSHAKE: u8 = 0x16;
 
 /// Which protocol a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub struct Client {
     pub forwarded_for: HeaderValue,
     /// `local`'s port as header value, made once.
     pub forwarded_port: HeaderValue,
+    /// `http` or `https`: what is spoken on this connection.
+    pub scheme: &'static str,
     timeouts: Rc<Timeouts>,
     guard: RefCell<Guard>,
     protocol: Cell<Protocol>,
@@ -65,7 +71,7 @@ impl Client {
     pub fn new(
         socket: Rc<Socket>,
         peer: SocketAddr,
-        local: SocketAddr,
+        local: Local,
         class: &'static str,
         timeouts: &Rc<Timeouts>,
         limits: &Limits,
@@ -76,7 +82,8 @@ impl Client {
             peer,
             class,
             forwarded_for: text_value(&peer.ip().to_canonical().to_string()),
-            forwarded_port: text_value(&local.port().to_string()),
+            forwarded_port: text_value(&local.addr.port().to_string()),
+            scheme: if local.tls { "https" } else { "http" },
             timeouts: timeouts.clone(),
             guard: RefCell::new(Guard::new(limits.max_head_bytes, limits.max_headers)),
             protocol: Cell::new(Protocol::Unknown),
@@ -90,6 +97,11 @@ impl Client {
             waiting: RefCell::default(),
             tunnel: RefCell::default(),
         })
+    }
+
+    /// Notes that the handshake has settled the protocol.
+    pub fn speaks_http2(&self) {
+        self.protocol.set(Protocol::Http2);
     }
 
     /// Which protocol it turned out to be.
@@ -113,6 +125,10 @@ impl Client {
         {
             drop(prefix);
             self.protocol.set(Protocol::Http1);
+            if data.first() == Some(&TLS_HANDSHAKE) {
+                self.refused.set(Some(Fault::TlsOnPlain));
+                return Err(refusal(Fault::TlsOnPlain));
+            }
             return self.judge(data);
         }
         self.at_end.set(data.is_empty() && prefix.is_empty());

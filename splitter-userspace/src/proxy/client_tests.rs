@@ -29,7 +29,10 @@ fn connected() -> (Rc<Client>, TcpStream) {
     let client = Client::new(
         socket,
         addr,
-        local,
+        Local {
+            addr: local,
+            tls: false,
+        },
         "outside",
         &timeouts,
         &Limits::default(),

@@ -120,7 +120,7 @@ fn prepare(
             client: &client.forwarded_for,
             host: &host,
             port: &client.forwarded_port,
-            scheme: "http",
+            scheme: client.scheme,
             request_id,
             trust: worker.trusts_forwarded(),
         },

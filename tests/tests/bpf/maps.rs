@@ -243,6 +243,7 @@ fn snapshot() -> Snapshot {
         hosts: Vec::new(),
         locations: vec![Arc::new(location)],
         backends: vec![backend("shop"), backend("shop-new")],
+        ..Snapshot::default()
     }
 }
 
