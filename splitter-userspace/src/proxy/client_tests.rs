@@ -28,10 +28,13 @@ fn connected() -> (Rc<Client>, TcpStream) {
     let timeouts = Rc::new(Timeouts::default());
     let client = Client::new(
         socket,
-        addr,
-        Local {
-            addr: local,
-            tls: false,
+        Origin {
+            peer: addr,
+            client: addr.ip(),
+            port: local.port(),
+            scheme: "http",
+            forwards: false,
+            names_client: false,
         },
         "outside",
         &timeouts,

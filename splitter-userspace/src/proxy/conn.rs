@@ -17,6 +17,7 @@ use super::guard::Phase;
 use super::handshake;
 use super::io::ClientIo;
 use super::listen::Local;
+use super::origin;
 use super::service;
 use super::socket::Socket;
 use super::tunnel;
@@ -37,6 +38,9 @@ const STREAMS_MAX: u32 = 128;
 
 /// Serves `stream` until it ends.
 pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: Local) {
+    let Some((stream, mut origin)) = origin::find(&worker, stream, peer, local.addr).await else {
+        return;
+    };
     let timeouts = worker.timeouts().clone();
     let socket = Socket::new(stream, timeouts.send, worker.clock(), worker.flusher());
     let agreed = match local.tls {
@@ -47,7 +51,10 @@ pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, loca
         },
     };
     let class = worker.class_of(peer.ip());
-    let client = Client::new(socket, peer, local, class, &timeouts, worker.limits());
+    if agreed.is_some() {
+        origin.scheme = "https";
+    }
+    let client = Client::new(socket, origin, class, &timeouts, worker.limits());
     if agreed.is_some_and(|it| it.http2) {
         client.speaks_http2();
     } else {
@@ -191,7 +198,7 @@ async fn serve_http2(worker: &Rc<Worker>, client: &Rc<Client>) {
     })
     .await;
     if let Err(e) = ended {
-        tracing::debug!(error = %e, client = %client.peer, "an HTTP/2 connection broke");
+        tracing::debug!(error = %e, client = %client.origin.peer, "an HTTP/2 connection broke");
     }
     client.socket.announce_end();
     let _ = std::future::poll_fn(|cx| client.socket.poll_drained(cx)).await;

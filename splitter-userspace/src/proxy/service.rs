@@ -14,12 +14,12 @@ use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, resp
 use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
-use super::client::{Client, Protocol};
+use super::client::{Client, Protocol, text_value};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
 use super::headers::{self, Forwarded};
 use super::journal::Journal;
-use super::policy::{self, Refusal, Reply};
+use super::policy::{self, Asked, Refusal, Reply};
 use super::target;
 use super::terms::Terms;
 use super::upstream::Upstream;
@@ -40,7 +40,7 @@ pub async fn serve(
     request: Request<Incoming>,
 ) -> io::Result<Response<AnswerBody>> {
     let (mut parts, body) = request.into_parts();
-    let request_id = worker.request_id(&parts.headers);
+    let request_id = worker.request_id(&client, &parts.headers);
     let current = worker.current();
     let mut journal = Journal::begin(&worker, &client, &current, &parts, request_id.clone());
     let body = RequestBody::new(body, &client, worker.timeouts().read);
@@ -101,12 +101,19 @@ fn prepare(
     let place = worker.find(host_text, parts.uri.path(), journal)?;
     let policy = place.location().and_then(|it| it.policy.as_deref());
     if let Some(policy) = policy {
-        policy::enter(policy)?;
+        let asked = Asked {
+            client: journal.caller(),
+        };
+        policy::enter(policy, &asked)?;
     }
     policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let terms = Terms::new(worker.timeouts(), policy);
     let backend = worker.choose(&place, parts, journal)?;
 
+    let address = match journal.caller() {
+        caller if caller == client.origin.client => client.forwarded_for.clone(),
+        caller => text_value(&caller.to_string()),
+    };
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
     let upgrade = hop.upgrade.filter(|protocol| {
         parts.version == Version::HTTP_11
@@ -118,11 +125,12 @@ fn prepare(
         &mut parts.headers,
         &Forwarded {
             client: &client.forwarded_for,
+            address: &address,
             host: &host,
             port: &client.forwarded_port,
-            scheme: client.scheme,
+            scheme: client.origin.scheme,
             request_id,
-            trust: worker.trusts_forwarded(),
+            trust: client.origin.forwards,
         },
     );
     if let Some(protocol) = &upgrade {
@@ -266,7 +274,7 @@ fn policy_answer(
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
-    journal.answer(reply.status.as_u16(), None);
+    journal.answer_by(reply.name, reply.status.as_u16());
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, request};
 
+use super::client::Client;
 use super::clock::Clock;
 use super::fault::Fault;
 use super::flush::Flusher;
@@ -18,7 +19,7 @@ use super::journal::Journal;
 use super::pool::UpstreamPool;
 use super::terms::Terms;
 use super::upstream::Upstream;
-use crate::config::{Limits, Timeouts};
+use crate::config::{Limits, RealIp, Timeouts};
 use crate::model::{Backend, Location, LocationId};
 use crate::routing::{
     Blocks, Found, Live, Picker, SlotId, Tick, WeightSource, decide, normalize, resolve,
@@ -70,8 +71,8 @@ pub struct WorkerParts {
     pub timeouts: Timeouts,
     /// How much there may be of things.
     pub limits: Limits,
-    /// Whether clients are believed what they say of themselves.
-    pub trust_forwarded: bool,
+    /// Who is believed whom they speak for.
+    pub real_ip: RealIp,
     /// The pool's name.
     pub name: &'static str,
     /// Where requests are counted.
@@ -94,7 +95,7 @@ pub struct Worker {
     pool: Rc<UpstreamPool>,
     timeouts: Rc<Timeouts>,
     limits: Limits,
-    trust_forwarded: bool,
+    real_ip: RealIp,
     name: &'static str,
     chance: RefCell<fastrand::Rng>,
     blocks: RefCell<Blocks>,
@@ -124,7 +125,7 @@ impl Worker {
             )),
             timeouts: Rc::new(parts.timeouts),
             limits: parts.limits,
-            trust_forwarded: parts.trust_forwarded,
+            real_ip: parts.real_ip,
             name: parts.name,
             blocks: RefCell::new(Blocks::new(chance.fork())),
             picker: RefCell::new(Picker::new(chance.fork())),
@@ -249,8 +250,8 @@ impl Worker {
     }
 
     /// The id of a request: 32 hexadecimal digits, or what a trusted client gave it.
-    pub fn request_id(&self, headers: &HeaderMap) -> HeaderValue {
-        if self.trust_forwarded
+    pub fn request_id(&self, client: &Client, headers: &HeaderMap) -> HeaderValue {
+        if client.origin.forwards
             && let Some(id) = headers.get(X_REQUEST_ID)
             && (1..=REQUEST_ID_MAX).contains(&id.len())
         {
@@ -334,9 +335,9 @@ impl Worker {
         &self.limits
     }
 
-    /// Whether clients are believed what they say of themselves.
-    pub fn trusts_forwarded(&self) -> bool {
-        self.trust_forwarded
+    /// Who is believed whom they speak for.
+    pub fn real_ip(&self) -> &RealIp {
+        &self.real_ip
     }
 
     /// The pool's name.

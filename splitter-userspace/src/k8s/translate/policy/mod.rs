@@ -2,6 +2,7 @@
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
 mod access_log;
+mod addresses;
 mod body;
 mod exchange;
 mod redirect;
@@ -17,7 +18,9 @@ pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
+    "allowlist-source-range",
     "client-body-buffer-size",
+    "denylist-source-range",
     "enable-access-log",
     "permanent-redirect",
     "permanent-redirect-code",
@@ -38,6 +41,7 @@ const SUPPORTED: &[&str] = &[
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
+    "whitelist-source-range",
 ];
 
 /// What an Ingress asks for, for all its Locations.
@@ -51,9 +55,15 @@ pub(super) struct MainPolicy {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
+    let mut closed = unsupported::close(view, problems);
+    let addresses = addresses::read(view, problems).unwrap_or_else(|fault| {
+        closed = closed.into_iter().chain([fault]).min();
+        None
+    });
     MainPolicy {
-        closed: unsupported::close(view, problems),
+        closed,
         policy: Policy {
+            addresses,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
             exchange: exchange::read(view, problems),

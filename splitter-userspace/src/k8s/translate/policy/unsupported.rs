@@ -84,8 +84,7 @@ impl Meaning {
             }
         };
         match name {
-            "allowlist-source-range" | "whitelist-source-range" => guard_unless(covers_all(value)),
-            "denylist-source-range" | "satisfy" => Meaning::Guard,
+            "satisfy" => Meaning::Guard,
             "auth-tls-verify-client" => guard_unless(value == "off"),
             "enable-modsecurity" | "enable-owasp-core-rules" => {
                 guard_unless(parse_bool(value) == Some(false))
@@ -112,12 +111,6 @@ const SWITCHES: [&str; 9] = [
     "ssl-redirect",
     "use-regex",
 ];
-
-/// An allow list that keeps nobody out, as on the Ingresses that cert-manager makes.
-fn covers_all(list: &str) -> bool {
-    let has = |wanted: &str| list.split(',').any(|range| range.trim() == wanted);
-    has("0.0.0.0/0") && has("::/0")
-}
 
 /// Whether raw nginx text holds a directive that can refuse a request.
 fn guards(snippet: &str) -> bool {
