@@ -39,6 +39,8 @@ pub struct Journal {
     pub upstream: Option<UpstreamRecord>,
     /// When the (last) Endpoint was chosen.
     pub picked: Option<Instant>,
+    /// Whether the client is to be told faults in gRPC's words too.
+    pub grpc: bool,
     /// The request's body, if it has one.
     pub upload: Option<Rc<Upload>>,
     status: u16,
@@ -86,6 +88,7 @@ impl Journal {
             decision: None,
             upstream: None,
             picked: None,
+            grpc: false,
             upload: None,
             status: 0,
             response_bytes: 0,

@@ -15,6 +15,7 @@ use super::fault::Fault;
 use super::flush::Flusher;
 use super::handshake::Handshakes;
 use super::headers::X_REQUEST_ID;
+use super::http2::Http2Pool;
 use super::journal::Journal;
 use super::pool::UpstreamPool;
 use super::terms::Terms;
@@ -93,6 +94,7 @@ pub struct Worker {
     clock: Rc<Clock>,
     flusher: Rc<Flusher>,
     pool: Rc<UpstreamPool>,
+    http2: Rc<Http2Pool>,
     timeouts: Rc<Timeouts>,
     limits: Limits,
     real_ip: RealIp,
@@ -111,14 +113,16 @@ impl Worker {
     /// Must be called on the worker's thread.
     pub fn new(parts: WorkerParts) -> Rc<Self> {
         let mut chance = fastrand::Rng::new();
+        let (clock, flusher) = (Clock::new(), Rc::<Flusher>::default());
         Rc::new(Worker {
             current: RefCell::new(Rc::new(Current { live: parts.live })),
             certificates: RefCell::new(parts.certificates),
             handshakes: parts.handshakes,
             weights: parts.weights,
             classes: parts.classes,
-            clock: Clock::new(),
-            flusher: Rc::default(),
+            http2: Http2Pool::new(&clock, &flusher, &parts.timeouts),
+            clock,
+            flusher,
             pool: Rc::new(UpstreamPool::new(
                 parts.limits.upstream_idle_per_endpoint,
                 parts.timeouts.upstream_idle,
@@ -278,6 +282,7 @@ impl Worker {
     /// Called every tick: time goes on, idle connections go, the log is handed over.
     pub fn tick(&self) {
         self.clock.tick();
+        self.http2.tick();
         if self.clock.now().is_multiple_of(4) {
             self.pool.sweep();
         }
@@ -323,6 +328,11 @@ impl Worker {
     /// The kept connections.
     pub fn pool(&self) -> &Rc<UpstreamPool> {
         &self.pool
+    }
+
+    /// The HTTP/2 connections to Endpoints.
+    pub fn http2(&self) -> &Rc<Http2Pool> {
+        &self.http2
     }
 
     /// How long things may take.
