@@ -18,6 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
+use crate::k8s::Served;
 use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, Registry};
 use feed::Feed;
@@ -102,9 +103,9 @@ impl Instance {
         let (mut publisher, live) =
             Publisher::new(splits, registry.config(), Overrides::new(&registry));
 
-        let mut feed = Feed::start(&settings.source).await?;
-        if let Some(failures) = feed.failures() {
-            counters::collect_watches(&registry, failures);
+        let mut feed = Feed::start(&settings.source, &settings.identity).await?;
+        if let Some(cluster) = feed.cluster() {
+            counters::collect_cluster(&registry, cluster);
         }
         let readiness = Readiness::new();
         steering.note(&readiness);
@@ -123,7 +124,7 @@ impl Instance {
         steering.announce(admin_addr);
 
         feed.synced().await;
-        reload(&mut feed, &settings, &mut publisher, &mut steering).await?;
+        let served = reload(&mut feed, &settings, &mut publisher, &mut steering).await?;
         drop(read);
 
         let common = Common {
@@ -136,6 +137,7 @@ impl Instance {
         };
         let pools = Pools::start(&common, &mut steering)?;
         drop(listening);
+        feed.serves(served);
         tracing::info!(addresses = ?pools.addrs(), admin = %admin_addr, "serving");
         Ok(Instance {
             settings,
@@ -173,10 +175,14 @@ impl Instance {
                 () = self.feed.changed() => {
                     let (feed, steering) = (&mut self.feed, &mut self.steering);
                     let publisher = &mut self.publisher;
-                    if let Err(error) = reload(feed, &self.settings, publisher, steering).await {
+                    match reload(feed, &self.settings, publisher, steering).await {
+                        Ok(served) => self.feed.serves(served),
                         // A fault of ours in reading must not end what is being served.
-                        tracing::error!(error = format!("{error:#}"), "the state stays as it was");
-                        self.publisher.failed();
+                        Err(error) => {
+                            let error = format!("{error:#}");
+                            tracing::error!(error, "the state stays as it was");
+                            self.publisher.failed();
+                        }
                     }
                 }
                 _ = reopen.recv() => self.log.reopen(),
@@ -186,6 +192,7 @@ impl Instance {
             }
         }
         self.readiness.drain();
+        self.feed.stop().await;
         // First, so that nobody is led to a listener that is about to close.
         self.steering.withdraw(self.pools.addrs());
         self.pools.drain(self.settings.drain_timeout).await?;
@@ -209,13 +216,13 @@ fn every(period: Duration) -> tokio::time::Interval {
     interval
 }
 
-/// Reads the objects and publishes what they say.
+/// Reads the objects and publishes what they say. Gives what is served from then on.
 async fn reload(
     feed: &mut Feed,
     settings: &Settings,
     publisher: &mut Publisher,
     steering: &mut Steering,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Served> {
     let reading = feed.read(&settings.source, &settings.class).await?;
     if let Some(nodes) = reading.nodes {
         steering.learn(nodes);
@@ -225,5 +232,8 @@ async fn reload(
         translation.snapshot,
         [reading.problems, translation.problems].concat(),
     );
-    Ok(())
+    Ok(Served {
+        ingresses: translation.ingresses,
+        problems: publisher.problems().borrow().clone(),
+    })
 }

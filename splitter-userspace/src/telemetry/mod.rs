@@ -8,8 +8,9 @@ mod side;
 pub use access_log::{AccessLog, AccessLogError, BUFFER_BYTES, QUEUE_BUFFERS, WorkerLog};
 pub use metrics::{
     ConfigMetrics, ConnectionMetrics, ControllerLabels, Counter, ENDPOINT_EJECTIONS, Family, Gauge,
-    Labels, MAX_SERIES, MetricKind, OpenGuard, Registry, STEER, STEERING_MODE, Text,
-    WATCH_FAILURES, WEIGHT_OVERRIDES, WorkerMetrics, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
+    LEADS, Labels, MAX_SERIES, MetricKind, OBJECT_WRITES, OpenGuard, READY_INSTANCES, Registry,
+    STEER, STEERING_MODE, Text, WATCH_FAILURES, WEIGHT_OVERRIDES, WorkerMetrics, XDP_BYTES,
+    XDP_NOTICED, XDP_PACKETS,
 };
 
 pub(crate) use metrics::{PROBLEMS, VARIANT_WEIGHT};

@@ -33,7 +33,7 @@ use k8s_openapi::api::networking::v1::IngressSpec;
 
 use super::objects::{Objects, Sourced};
 use crate::config::ClassSettings;
-use crate::model::{Kind, Problem, Snapshot};
+use crate::model::{Kind, ObjectRef, Problem, Snapshot};
 use annotations::Annotations;
 use backends::Backends;
 use class::Classes;
@@ -51,6 +51,8 @@ pub struct Translation {
     pub problems: Vec<Problem>,
     /// How many Ingresses are ours; those of other classes are passed over without a word.
     pub served: usize,
+    /// Those that are ours, in the order of precedence.
+    pub ingresses: Vec<ObjectRef>,
 }
 
 /// One Ingress of ours, with what everything needs of it.
@@ -91,6 +93,10 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
         snapshot,
         problems: problems.into_sorted(),
         served: views.len(),
+        ingresses: views
+            .iter()
+            .map(|view| view.subject.object.clone())
+            .collect(),
     }
 }
 
