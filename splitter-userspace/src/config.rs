@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use splitter_common::POOLS;
-
 mod cluster;
 
 pub(crate) use cluster::is_name;
 pub use cluster::{ClusterSettings, NamespacedName, NamespacedNameError, Source, StatusSettings};
 
 use crate::dataplane::{CpuError, Policy, Ranges, XdpKind};
+use crate::model::AddressSet;
 
 /// How connections reach the pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +71,8 @@ pub struct DataplaneSettings {
     pub ranges: Ranges,
     /// How classes are treated.
     pub policy: Policy,
-    /// What each [`Pool`](splitter_common::Pool) has for itself, by its number.
-    pub pools: [PoolSettings; POOLS as usize],
+    /// What each pool has for itself: north-south, then east-west.
+    pub pools: [PoolSettings; 2],
     /// Where maps are pinned, default [`DataplaneSettings::PIN_DIR`].
     pub pin_dir: PathBuf,
     /// Leave the programs attached when the process ends, default false.
@@ -91,7 +90,7 @@ impl DataplaneSettings {
             xdp: XdpKind::Native,
             ranges: Ranges::default(),
             policy: Policy::default(),
-            pools: [PoolSettings::new(workers); POOLS as usize],
+            pools: [PoolSettings::new(workers); 2],
             pin_dir: PathBuf::from(Self::PIN_DIR),
             keep_attached: false,
         }
@@ -221,6 +220,17 @@ pub struct Identity {
     pub pod_name: String,
 }
 
+/// How the address of a client is found when a proxy stands in front.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealIp {
+    /// By X-Forwarded-For, or Forwarded.
+    pub forwarded: bool,
+    /// By the PROXY header that each connection begins with.
+    pub proxy_protocol: bool,
+    /// Who is believed.
+    pub trusted: AddressSet,
+}
+
 /// Settings of `splitter run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -245,6 +255,12 @@ pub struct Settings {
     pub access_log: AccessLog,
     /// Trust X-Forwarded-* and X-Request-ID of clients (`--use-forwarded-headers`), default false.
     pub use_forwarded_headers: bool,
+    /// Connections begin with a PROXY header, version 1 or 2 (`--use-proxy-protocol`), default
+    /// false.
+    pub use_proxy_protocol: bool,
+    /// Peers that are believed whom they speak for, by either of these (`--proxy-real-ip-cidr`),
+    /// default everybody, as in ingress-nginx.
+    pub proxy_real_ip: AddressSet,
     /// How long open requests may go on after the signal to stop, default 30 s.
     pub drain_timeout: Duration,
     /// How long things may take.

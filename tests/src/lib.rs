@@ -14,6 +14,7 @@ pub mod cluster;
 pub mod counting;
 pub mod directory;
 pub mod instance;
+pub mod jar;
 pub mod manifests;
 pub mod noise;
 pub mod prometheus;

@@ -1,6 +1,7 @@
 //! Composition: the only place that knows every module.
 
 mod counters;
+mod describe;
 mod feed;
 mod overrides;
 mod pools;
@@ -30,7 +31,7 @@ use steering::Steering;
 /// How often the weights are compared with those of the objects.
 const OVERRIDES_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the node's own addresses are looked at.
+/// How often the node's own addresses and NICs are looked at.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the last lines of the access log may take to be written.
@@ -118,7 +119,7 @@ impl Instance {
                 live: live.clone(),
                 problems: publisher.problems(),
                 weights: weights.clone(),
-                steering: steering.describe(&settings),
+                steering: steering.description(),
             },
         ));
         steering.announce(admin_addr);
@@ -127,6 +128,7 @@ impl Instance {
         let served = reload(&mut feed, &settings, &mut publisher, &mut steering).await?;
         drop(read);
 
+        warn_of_trust(&settings);
         let common = Common {
             settings: &settings,
             live: &live,
@@ -187,7 +189,7 @@ impl Instance {
                 }
                 _ = reopen.recv() => self.log.reopen(),
                 _ = look.tick() => self.publisher.look_at_overrides(),
-                _ = refresh.tick() => self.steering.refresh(),
+                _ = refresh.tick() => self.steering.refresh(&self.readiness),
                 () = &mut stop => break,
             }
         }
@@ -198,6 +200,18 @@ impl Instance {
         self.pools.drain(self.settings.drain_timeout).await?;
         self.log.close(LOG_DEADLINE);
         Ok(())
+    }
+}
+
+/// Whom ingress-nginx believes by default, too; but whoever reaches the listener can then say that he
+/// is somebody else.
+fn warn_of_trust(settings: &Settings) {
+    let asked = settings.use_forwarded_headers || settings.use_proxy_protocol;
+    if asked && settings.proxy_real_ip.is_all() {
+        tracing::warn!(
+            "every peer is believed whom it speaks for; name the balancers in front with \
+             --proxy-real-ip-cidr"
+        );
     }
 }
 

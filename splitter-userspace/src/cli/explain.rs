@@ -1,6 +1,7 @@
 //! `splitter explain`: who would answer a request, and why.
 
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -29,7 +30,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "HOST", default_value = "")]
     pub host: String,
 
-    /// Path of the request; a query is left out of account.
+    /// Path of the request, with its query.
     #[arg(long, value_name = "PATH", value_parser = path)]
     pub path: PathAndQuery,
 
@@ -44,6 +45,10 @@ pub struct ExplainArgs {
     /// Cookie of the request, name=value; repeatable.
     #[arg(long, value_name = "NAME=VALUE", value_parser = cookie)]
     pub cookie: Vec<HeaderValue>,
+
+    /// Address that the request is from, for what goes by address.
+    #[arg(long, value_name = "IP")]
+    pub client: Option<IpAddr>,
 
     /// Print JSON instead of text.
     #[arg(long)]
@@ -87,6 +92,8 @@ impl ExplainArgs {
             host: &self.host,
             path: self.path.path(),
             headers: &headers,
+            query: self.path.query().unwrap_or_default(),
+            client: self.client,
         };
         let explanation = explain(snapshot, &Router::build(snapshot), &query);
         let (problems, others) = related(&explanation, problems);

@@ -4,6 +4,7 @@
 //! by `k8s::translate`, never changed afterwards, and read by everything else.
 
 mod backend;
+pub mod keyed;
 mod location;
 mod object;
 mod policy;
@@ -14,7 +15,10 @@ mod split;
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
-pub use policy::{Exchange, Failures, Policy, Protocol, Redirect, Retry};
+pub use policy::{
+    AddressSet, Addresses, Affinity, AffinityMode, Exchange, Failures, NotARange, Policy, Protocol,
+    Redirect, Retry, SameSite, SessionCookie, Side, SplitPolicy, subscriber,
+};
 pub use problem::{Problem, Severity};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{

@@ -1,5 +1,6 @@
 //! Why a request is answered by whom: the same decision as the proxy makes, with each step shown.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
@@ -8,13 +9,18 @@ use serde::Serialize;
 use super::{Found, Router, normalize};
 use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot};
 
+mod gate;
 mod place;
 mod share;
 #[cfg(test)]
 mod tests;
 
+pub use gate::GateStep;
 pub use place::{HostCandidate, PathCandidate, Reading};
-pub use share::{Answered, RuleAnswer, RuleStep, VariantShare};
+pub use share::{Answered, RuleAnswer, RuleStep, SessionStep, VariantShare};
+
+/// Stands for a client whose address is not known. Nobody has it.
+const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// A request to explain.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +33,10 @@ pub struct Query<'a> {
     pub path: &'a str,
     /// All headers, Cookie among them.
     pub headers: &'a HeaderMap,
+    /// The query, without the `?`.
+    pub query: &'a str,
+    /// The address that it is from, if that is to be told.
+    pub client: Option<IpAddr>,
 }
 
 /// Each step of a request's way to a Variant.
@@ -72,6 +82,11 @@ pub struct Answer {
     pub location: LocationKey,
     /// The main Ingress that owns it.
     pub ingress: ObjectRef,
+    /// What its session affinity makes of the request, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionStep>,
+    /// What stands before the choice of a Variant, in the order in which it is asked.
+    pub gates: Vec<GateStep>,
     /// What holds for its requests whoever answers, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Arc<Policy>>,
@@ -119,9 +134,7 @@ pub fn explain(snapshot: &Snapshot, router: &Router, query: &Query<'_>) -> Expla
             Outcome::Ambiguous { readings }
         }
         Found::Location(id) => match snapshot.location(id) {
-            Some(location) => {
-                Outcome::Location(Box::new(share::answer(snapshot, location, query.headers)))
-            }
+            Some(location) => Outcome::Location(Box::new(share::answer(snapshot, location, query))),
             None => Outcome::NoPath,
         },
     };

@@ -8,9 +8,9 @@ mod side;
 pub use access_log::{AccessLog, AccessLogError, BUFFER_BYTES, QUEUE_BUFFERS, WorkerLog};
 pub use metrics::{
     ConfigMetrics, ConnectionMetrics, ControllerLabels, Counter, ENDPOINT_EJECTIONS, Family, Gauge,
-    LEADS, Labels, MAX_SERIES, MetricKind, OBJECT_WRITES, OpenGuard, READY_INSTANCES, Registry,
-    STEER, STEERING_MODE, Text, WATCH_FAILURES, WEIGHT_OVERRIDES, WorkerMetrics, XDP_BYTES,
-    XDP_NOTICED, XDP_PACKETS,
+    INTERFACE_CHANGES, LEADS, Labels, MAX_SERIES, MetricKind, OBJECT_WRITES, OpenGuard,
+    READY_INSTANCES, Registry, STEER, STEERING_MODE, Text, WATCH_FAILURES, WEIGHT_OVERRIDES,
+    WorkerMetrics, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
 
 pub(crate) use metrics::{PROBLEMS, VARIANT_WEIGHT};

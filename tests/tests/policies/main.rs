@@ -6,14 +6,20 @@
 )]
 
 mod access_log;
+mod addresses;
+mod affinity;
+mod affinity_cookie;
+mod affinity_endpoints;
 mod body_size;
 mod buffering;
 mod dump;
 mod http_version;
+mod proxy_protocol;
 mod redirect;
 mod retry;
 mod times;
 mod upstream_host;
+mod websocket;
 
 use splitter::config::{Limits, Settings};
 use splitter_tests::backend::Backend;

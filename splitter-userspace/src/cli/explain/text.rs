@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use super::Report;
-use crate::model::{CookieTest, HeaderTest, Policy, Test};
+use crate::model::{AffinityMode, CookieTest, HeaderTest, Policy, Test};
 use crate::routing::explain::{
-    Answer, Answered, Explanation, Outcome, Reading, RuleAnswer, RuleStep, VariantShare,
+    Answer, Answered, Explanation, GateStep, Outcome, Reading, RuleAnswer, RuleStep, SessionStep,
+    VariantShare,
 };
 
 pub(super) fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -102,6 +103,15 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     if let Some(policy) = &answer.policy {
         policies(policy, out)?;
     }
+    if !answer.gates.is_empty() {
+        writeln!(out, "\ngates, in order")?;
+    }
+    for step in &answer.gates {
+        gate(step, out)?;
+    }
+    if let Some(step) = &answer.session {
+        session(step, out)?;
+    }
     if !answer.rules.is_empty() {
         writeln!(out, "\nrules, in order")?;
     }
@@ -114,6 +124,7 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     }
     match &answer.answered {
         Answered::ByWeight => verdict("by chance, as the shares above say", out),
+        Answered::ByGate { gate, status } => verdict(&format!("{status}: by the gate {gate}"), out),
         Answered::By { variant, reason } => {
             verdict(&format!("{variant} (reason: {})", reason.as_str()), out)
         }
@@ -121,6 +132,39 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
             verdict(&format!("503: {chosen} is chosen and has no endpoint"), out)
         }
     }
+}
+
+fn session(step: &SessionStep, out: &mut impl Write) -> io::Result<()> {
+    let mode = match step.mode {
+        AffinityMode::Balanced => "balanced",
+        AffinityMode::Persistent => "persistent",
+    };
+    let result = match (&step.holds, step.sent) {
+        (Some(variant), _) => format!("it holds {variant}"),
+        (None, 0) => "request has none: a new session".to_owned(),
+        (None, _) => "this location did not give it: a new session".to_owned(),
+    };
+    writeln!(
+        out,
+        "\nsession ({mode})\n  cookie {}: {result}",
+        step.cookie
+    )?;
+    if !step.legacy.is_empty() {
+        let names = step.legacy.join(", ");
+        writeln!(
+            out,
+            "  not for {names} (legacy): rules and weights come first"
+        )?;
+    }
+    Ok(())
+}
+
+fn gate(step: &GateStep, out: &mut impl Write) -> io::Result<()> {
+    let result = match step.answers {
+        Some(status) => format!(": answers {status}"),
+        None => String::new(),
+    };
+    writeln!(out, "  {}: {}{result}", step.name, step.says)
 }
 
 /// Each policy by its name in the dump, with its value in one line.

@@ -26,6 +26,7 @@ mod report;
 mod rules;
 mod slices;
 mod split;
+mod split_policy;
 mod tls;
 mod weights;
 

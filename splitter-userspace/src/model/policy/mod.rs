@@ -3,15 +3,21 @@
 //! One file for each kind of policy. Each is parsed once, in `translate`, and is read as it stands
 //! by the proxy and by `explain`.
 
+mod addresses;
+mod affinity;
 mod exchange;
 mod redirect;
+mod split;
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
+pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::Redirect;
+pub use split::SplitPolicy;
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
 /// `Policy` at all, so that it pays for none.
@@ -23,6 +29,9 @@ pub struct Policy {
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,
+    /// Who may call, by address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<Addresses>,
     /// How the pods are spoken to.
     #[serde(skip_serializing_if = "Exchange::is_default")]
     pub exchange: Exchange,

@@ -1,27 +1,43 @@
 //! The policies of a Location at work, in the three places where they stand on a request's way:
-//! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the answer
-//! (`answered`, with the first policy that needs it). A Location without a policy passes by.
+//! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the pod's
+//! answer ([`answered`]). A Location without a policy passes by.
 
+pub mod affinity;
 mod body;
 mod redirect;
 mod reply;
 
+use std::net::IpAddr;
+
 use http::header::{CONNECTION, HOST};
-use http::{HeaderValue, Version, request};
+use http::{HeaderValue, Version, request, response};
 
 pub use body::admit;
 pub use reply::{Refusal, Reply};
 
+use super::fault::Fault;
+use super::journal::Journal;
 use crate::model::{Policy, Protocol};
+use crate::routing::{Aim, Held};
+
+/// What the gates look at.
+pub struct Asked {
+    /// The address that the request is from.
+    pub client: IpAddr,
+}
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
 /// counts for no Variant.
 ///
 /// # Errors
 /// The answer, if a gate gives one.
-pub fn enter(policy: &Policy) -> Result<(), Refusal> {
+pub fn enter(policy: &Policy, asked: &Asked) -> Result<(), Refusal> {
     if let Some(redirect) = &policy.redirect {
         return Err(redirect::reply(redirect).into());
+    }
+    let addresses = policy.addresses.as_ref();
+    if addresses.is_some_and(|it| !it.admit(asked.client)) {
+        return Err(Fault::AddressDenied.into());
     }
     Ok(())
 }
@@ -38,5 +54,18 @@ pub fn toward(policy: &Policy, parts: &mut request::Parts) {
         parts
             .headers
             .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+/// Makes the pod's answer what the client is to see.
+pub fn answered(journal: &Journal, parts: &mut response::Parts) {
+    let Some(location) = journal.location() else {
+        return;
+    };
+    if let (Some(affinity), Aim::Session(session)) = (location.split.affinity(), journal.aim)
+        && let (Some(key), Some(decision)) = (session.issue, journal.decision)
+    {
+        let variant = decision.variant;
+        affinity::give(affinity, Held { variant, key }, journal.visit, parts);
     }
 }

@@ -163,6 +163,11 @@ pub const STEERING_MODE: Family = Family::gauge(
     "splitter_steering_mode",
     "1 for the way connections reach the pools",
 );
+/// Times that the NICs that lead outside became others, label `result`: `moved`, `without-xdp`.
+pub const INTERFACE_CHANGES: Family = Family::counter(
+    "splitter_interface_changes_total",
+    "Times that other network interfaces led outside, by result: moved, or without-xdp",
+);
 /// Endpoints taken out of the choice for a while because they refused, label `pool`.
 pub const ENDPOINT_EJECTIONS: Family = Family::counter(
     "splitter_endpoint_ejections_total",

@@ -4,6 +4,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod addresses;
+mod affinity;
 mod attach;
 mod backends;
 mod canary;
