@@ -27,6 +27,7 @@ pub fn shop(generation: u64) -> Live {
     let wildcard = HostPattern::Wildcard("w.example".into());
     let host = |pattern: HostPattern, locations: &[LocationId]| Host {
         pattern,
+        aliases: Vec::new(),
         locations: locations.to_vec(),
     };
     let stable = [("stable", "web", 0, 70)];

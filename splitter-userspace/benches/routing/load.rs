@@ -149,6 +149,7 @@ fn snapshot(keys: &BTreeMap<LocationKey, bool>) -> Snapshot {
             Some(host) if host.pattern == key.host => host.locations.push(id),
             _ => hosts.push(Host {
                 pattern: key.host.clone(),
+                aliases: Vec::new(),
                 locations: vec![id],
             }),
         }

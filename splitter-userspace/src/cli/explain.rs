@@ -29,7 +29,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "HOST", default_value = "")]
     pub host: String,
 
-    /// Path of the request; a query is left out of account.
+    /// Path of the request, with its query if it has one.
     #[arg(long, value_name = "PATH", value_parser = path)]
     pub path: PathAndQuery,
 
@@ -86,6 +86,7 @@ impl ExplainArgs {
             method: &self.method,
             host: &self.host,
             path: self.path.path(),
+            query: self.path.query(),
             headers: &headers,
         };
         let explanation = explain(snapshot, &Router::build(snapshot), &query);

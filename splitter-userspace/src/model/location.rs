@@ -70,8 +70,18 @@ impl fmt::Display for LocationKey {
 pub struct Host {
     /// The hosts it covers.
     pub pattern: HostPattern,
+    /// Further names for it (`server-alias`), sorted. None is the pattern of a Host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<HostPattern>,
     /// Its Locations, sorted by path and kind. May be empty: the host is known, every path is 404.
     pub locations: Vec<LocationId>,
+}
+
+impl Host {
+    /// Whether the rule is the Host's own or one of its further names.
+    pub fn is_for(&self, pattern: &HostPattern) -> bool {
+        self.pattern == *pattern || self.aliases.contains(pattern)
+    }
 }
 
 /// host + path + path type, with the Split that says who answers it.

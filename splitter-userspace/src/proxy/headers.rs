@@ -10,9 +10,11 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 /// Scripts take it for the environment variable HTTP_PROXY (CVE-2016-5385).
 const PROXY: HeaderName = HeaderName::from_static("proxy");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+/// What a client asked a balancer in front for.
+pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+/// How a client came to a balancer in front.
+pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_SCHEME: HeaderName = HeaderName::from_static("x-forwarded-scheme");
 const X_ORIGINAL_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-original-forwarded-for");
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");

@@ -24,6 +24,7 @@ use super::target;
 use super::upstream::Upstream;
 use super::worker::Worker;
 use crate::model::Backend;
+use crate::routing::{Asked, Scheme};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -90,7 +91,7 @@ fn prepare(
     let place = worker.find(host_text, parts.uri.path(), journal)?;
     let policy = place.location().and_then(|it| it.policy.as_deref());
     if let Some(policy) = policy {
-        policy::enter(policy)?;
+        policy::enter(policy, &asked(worker, parts, host_text))?;
     }
     let backend = worker.choose(&place, parts, journal)?;
 
@@ -134,6 +135,23 @@ fn prepare(
     }
     parts.version = Version::HTTP_11;
     Ok(Prepared { upgrade, backend })
+}
+
+/// What the client asks for, as policies see it.
+fn asked<'a>(worker: &Worker, parts: &'a request::Parts, host: &'a str) -> Asked<'a> {
+    let said = |name| match worker.trusts_forwarded() {
+        true => parts.headers.get(name),
+        false => None,
+    };
+    let proto = said(headers::X_FORWARDED_PROTO).map(HeaderValue::as_bytes);
+    Asked {
+        // TLS is not terminated yet.
+        scheme: Scheme::of(false, false, proto),
+        http_host: host,
+        outer_host: said(headers::X_FORWARDED_HOST).and_then(|host| host.to_str().ok()),
+        path: parts.uri.path(),
+        query: parts.uri.query(),
+    }
 }
 
 /// Path and query alone, byte for byte as they came.

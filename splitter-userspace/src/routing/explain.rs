@@ -1,16 +1,20 @@
 //! Why a request is answered by whom: the same decision as the proxy makes, with each step shown.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, Method};
 use serde::Serialize;
 
 use super::{Found, Router, normalize};
-use crate::model::{HostPattern, LocationKey, ObjectRef, Snapshot};
+use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot};
 
+mod away;
 mod place;
 mod share;
 #[cfg(test)]
 mod tests;
 
+pub use away::{Away, Who};
 pub use place::{HostCandidate, PathCandidate, Reading};
 pub use share::{Answered, RuleAnswer, RuleStep, VariantShare};
 
@@ -23,6 +27,8 @@ pub struct Query<'a> {
     pub host: &'a str,
     /// The path, without query.
     pub path: &'a str,
+    /// The query, without `?`.
+    pub query: Option<&'a str>,
     /// All headers, Cookie among them.
     pub headers: &'a HeaderMap,
 }
@@ -70,6 +76,12 @@ pub struct Answer {
     pub location: LocationKey,
     /// The main Ingress that owns it.
     pub ingress: ObjectRef,
+    /// What else holds for its requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Arc<Policy>>,
+    /// Where policies send the request, in place of a pod.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<Away>,
     /// Each rule of its Split, in the order in which they are asked.
     pub rules: Vec<RuleStep>,
     /// Each Variant of its Split, with its share of the requests that no rule decides.
@@ -114,9 +126,7 @@ pub fn explain(snapshot: &Snapshot, router: &Router, query: &Query<'_>) -> Expla
             Outcome::Ambiguous { readings }
         }
         Found::Location(id) => match snapshot.location(id) {
-            Some(location) => {
-                Outcome::Location(Box::new(share::answer(snapshot, location, query.headers)))
-            }
+            Some(location) => Outcome::Location(Box::new(share::answer(snapshot, location, query))),
             None => Outcome::NoPath,
         },
     };

@@ -5,6 +5,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod hosts;
+mod https;
 mod redirect;
 mod upstream_host;
 

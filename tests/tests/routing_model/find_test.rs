@@ -37,6 +37,7 @@ fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
             Some(host) if host.pattern == key.host => host.locations.push(id),
             _ => hosts.push(Host {
                 pattern: key.host.clone(),
+                aliases: Vec::new(),
                 locations: vec![id],
             }),
         }
@@ -163,7 +164,8 @@ proptest! {
         let snapshot = snapshot(&keys);
         let router = Router::build(&snapshot);
         let query = Query {
-            method: &Method::GET, host: &host, path: &path, headers: &HeaderMap::new(),
+            method: &Method::GET, host: &host, path: &path, query: None,
+            headers: &HeaderMap::new(),
         };
         let explanation = explain(&snapshot, &router, &query);
         let first = explanation.paths.first().map(|path| path.location.clone());

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Report;
 use crate::model::{CookieTest, HeaderTest, Test};
 use crate::routing::explain::{
-    Answer, Answered, Explanation, Outcome, Reading, RuleAnswer, RuleStep, VariantShare,
+    Answer, Answered, Away, Explanation, Outcome, Reading, RuleAnswer, RuleStep, VariantShare, Who,
 };
 
 pub(super) fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -99,6 +99,12 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
         "\nlocation\n  {} of {}",
         answer.location, answer.ingress
     )?;
+    for away in &answer.away {
+        redirect(away, out)?;
+    }
+    if answer.away.iter().any(|away| away.who == Who::All) {
+        return verdict("the redirect above, no pod is asked", out);
+    }
     if !answer.rules.is_empty() {
         writeln!(out, "\nrules, in order")?;
     }
@@ -118,6 +124,18 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
             verdict(&format!("503: {chosen} is chosen and has no endpoint"), out)
         }
     }
+}
+
+fn redirect(away: &Away, out: &mut impl Write) -> io::Result<()> {
+    let who = match away.who {
+        Who::All => "",
+        Who::Http => ", for clients that came by http",
+        Who::HttpOnceSecured => {
+            ", for clients that came by http, where https is served or a trusted balancer says so"
+        }
+    };
+    let (status, target) = (away.status, &away.target);
+    writeln!(out, "\nredirect\n  {status} to {target}{who}")
 }
 
 fn rule(number: usize, step: &RuleStep, out: &mut impl Write) -> io::Result<()> {

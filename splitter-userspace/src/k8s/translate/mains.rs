@@ -1,14 +1,15 @@
 //! Ordinary Ingresses to Locations that have no canary yet.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::View;
 use super::attach::Attached;
 use super::backends::{Backends, Target};
-use super::policy::{self, MainPolicy};
+use super::policy::{self, HttpsTerms, MainPolicy};
 use super::report::Problems;
 use super::rules::{self, Place, RulePath};
+use super::site::{self, Site};
 use crate::model::{BackendFault, HostPattern, LocationKey, ObjectRef, Policy};
 
 /// A Location on its way.
@@ -19,6 +20,8 @@ pub(super) struct Draft<'c> {
     pub stable: Target,
     /// What holds for its requests beside the Split.
     pub policy: Option<Arc<Policy>>,
+    /// What its Ingress says about https.
+    pub https: HttpsTerms,
     /// Nobody wrote it: a default backend made it.
     pub implicit: bool,
     /// Oldest first.
@@ -32,6 +35,8 @@ pub(super) struct Drafts<'c> {
     by_key: HashMap<LocationKey, usize>,
     /// Every host that a main Ingress names, with or without a path.
     pub hosts: BTreeSet<HostPattern>,
+    /// Further names of them.
+    pub aliases: BTreeMap<HostPattern, HostPattern>,
 }
 
 impl<'c> Drafts<'c> {
@@ -45,7 +50,7 @@ impl<'c> Drafts<'c> {
     }
 
     /// Adds a Location whose key is free.
-    fn add(&mut self, draft: Draft<'c>) {
+    pub(super) fn add(&mut self, draft: Draft<'c>) {
         self.by_key.insert(draft.key.clone(), self.list.len());
         self.hosts.insert(draft.key.host.clone());
         self.list.push(draft);
@@ -62,20 +67,40 @@ pub(super) fn locations<'c>(
 ) -> Drafts<'c> {
     let mut drafts = Drafts::default();
     let mut defaults = Vec::new();
+    let mut sites = Vec::new();
     for view in mains {
         let rules = rules::read(view, problems);
-        let MainPolicy { closed, policy } = policy::main_policy(view, problems);
+        let main = policy::main_policy(view, problems);
+        let MainPolicy {
+            closed,
+            policy,
+            https,
+            site,
+        } = main;
         let terms = Terms {
             closed,
             policy: policy.into_shared(),
+            https,
         };
         drafts.hosts.extend(rules.hosts.iter().cloned());
-        defaults.push((view, rules::default_paths(view, &rules), terms.clone()));
+        let implied = rules::default_paths(view, &rules);
+        sites.push(Site {
+            view,
+            hosts: rules
+                .hosts
+                .iter()
+                .chain(implied.iter().map(|it| &it.key.host))
+                .cloned()
+                .collect(),
+            terms: site,
+        });
+        defaults.push((view, implied, terms.clone()));
         add(view, rules.paths, &terms, &mut drafts, backends, problems);
     }
     for (view, paths, terms) in defaults {
         add(view, paths, &terms, &mut drafts, backends, problems);
     }
+    site::settle(&sites, &mut drafts, problems);
     drafts
 }
 
@@ -84,6 +109,7 @@ pub(super) fn locations<'c>(
 struct Terms {
     closed: Option<BackendFault>,
     policy: Option<Arc<Policy>>,
+    https: HttpsTerms,
 }
 
 fn add(
@@ -110,6 +136,7 @@ fn add(
                 closed: terms.closed,
             },
             policy: terms.policy.clone(),
+            https: terms.https,
             implicit: matches!(path.place, Place::DefaultBackend),
             canaries: Vec::new(),
         });

@@ -24,6 +24,7 @@ mod pattern;
 mod policy;
 mod report;
 mod rules;
+mod site;
 mod slices;
 mod split;
 mod tls;

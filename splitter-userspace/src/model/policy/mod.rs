@@ -4,12 +4,14 @@
 //! by the proxy and by `explain`.
 
 mod redirect;
+mod template;
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
-pub use redirect::Redirect;
+pub use redirect::{HttpsRedirect, Redirect};
+pub use template::{Piece, Template, TemplateError, Variable};
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
 /// `Policy` at all, so that it pays for none.
@@ -18,6 +20,9 @@ pub struct Policy {
     /// Answers every request by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<Redirect>,
+    /// Answers requests that came by cleartext HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub https: Option<HttpsRedirect>,
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,

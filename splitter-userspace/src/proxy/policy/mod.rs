@@ -11,15 +11,21 @@ use http::request;
 pub use reply::{Refusal, Reply};
 
 use crate::model::Policy;
+use crate::routing::Asked;
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
 /// counts for no Variant.
 ///
 /// # Errors
 /// The answer, if a gate gives one.
-pub fn enter(policy: &Policy) -> Result<(), Refusal> {
+pub fn enter(policy: &Policy, asked: &Asked<'_>) -> Result<(), Refusal> {
     if let Some(redirect) = &policy.redirect {
-        return Err(redirect::reply(redirect).into());
+        return Err(redirect::reply(redirect, asked).into());
+    }
+    if let Some(https) = policy.https
+        && let Some(reply) = redirect::to_https(https, asked)
+    {
+        return Err(reply.into());
     }
     Ok(())
 }

@@ -3,11 +3,14 @@
 use http::HeaderMap;
 use serde::Serialize;
 
-use super::Answer;
+use super::away::away;
+use super::{Answer, Query};
 use crate::model::{
     Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef, STABLE, Snapshot, Test,
 };
-use crate::routing::{self, Chosen, Decision, Draw, Reason, ask, decide, resolve, seen};
+use crate::routing::{
+    self, Asked, Chosen, Decision, Draw, Reason, Scheme, ask, decide, resolve, seen,
+};
 
 /// One rule and what it says about the request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -81,13 +84,24 @@ pub enum Answered {
     ByWeight,
 }
 
-pub(super) fn answer(snapshot: &Snapshot, location: &Location, headers: &HeaderMap) -> Answer {
+pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>) -> Answer {
+    let headers = query.headers;
+    let asked = Asked {
+        scheme: Scheme::Http { secured: false },
+        http_host: query.host,
+        outer_host: None,
+        path: query.path,
+        query: query.query,
+    };
+    let policy = location.policy.as_deref();
     let split = &location.split;
-    let mut draw = Asked(false);
+    let mut draw = Drawn(false);
     let decision = decide(split, headers, &split.weights(), &mut draw);
     Answer {
         location: location.key.clone(),
         ingress: location.ingress.clone(),
+        policy: location.policy.clone(),
+        away: policy.map_or_else(Vec::new, |policy| away(policy, &asked)),
         rules: rules(location, headers),
         variants: variants(snapshot, location),
         answered: if draw.0 {
@@ -99,9 +113,9 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, headers: &HeaderM
 }
 
 /// Remembers whether chance was asked.
-struct Asked(bool);
+struct Drawn(bool);
 
-impl Draw for Asked {
+impl Draw for Drawn {
     fn point(&mut self, _total: u32) -> u32 {
         self.0 = true;
         0

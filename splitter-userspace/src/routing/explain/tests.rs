@@ -15,6 +15,7 @@ fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> E
         method: &Method::GET,
         host,
         path,
+        query: None,
         headers: &headers,
     };
     explain(snapshot, &Router::build(snapshot), &query)

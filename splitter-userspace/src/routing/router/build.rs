@@ -25,16 +25,22 @@ pub(super) fn build(snapshot: &Snapshot) -> Router {
                 add_path(&mut router.rules, snapshot, &mut built, *id, location);
             }
         }
-        match &host.pattern {
-            HostPattern::Exact(name) => *router.hosts.entry(EXACT, name, built) = built,
-            HostPattern::Wildcard(name) => {
-                router.wildcards = true;
-                *router.hosts.entry(WILDCARD, name, built) = built;
-            }
-            HostPattern::Any => router.any = Some(built),
+        for pattern in host.aliases.iter().chain([&host.pattern]) {
+            add_host(&mut router, pattern, built);
         }
     }
     router
+}
+
+fn add_host(router: &mut Router, pattern: &HostPattern, built: Host) {
+    match pattern {
+        HostPattern::Exact(name) => *router.hosts.entry(EXACT, name, built) = built,
+        HostPattern::Wildcard(name) => {
+            router.wildcards = true;
+            *router.hosts.entry(WILDCARD, name, built) = built;
+        }
+        HostPattern::Any => router.any = Some(built),
+    }
 }
 
 fn add_path(

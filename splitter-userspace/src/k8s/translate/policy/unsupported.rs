@@ -101,15 +101,12 @@ impl Meaning {
 }
 
 /// What is off without the annotation as well.
-const SWITCHES: [&str; 9] = [
+const SWITCHES: &[&str] = &[
     "enable-cors",
     "enable-global-auth",
     "enable-opentelemetry",
-    "force-ssl-redirect",
-    "from-to-www-redirect",
     "service-upstream",
     "ssl-passthrough",
-    "ssl-redirect",
     "use-regex",
 ];
 

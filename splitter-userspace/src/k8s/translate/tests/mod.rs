@@ -15,5 +15,6 @@ mod policy;
 mod property;
 mod rules;
 mod shared;
+mod site;
 mod support;
 mod weights;
