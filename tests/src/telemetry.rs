@@ -90,6 +90,7 @@ fn location(
             kind,
         },
         ingress: ObjectRef::new(Kind::Ingress, "shop", "web"),
+        pattern: None,
         policy: None,
         split: Split {
             variants: variants.collect(),

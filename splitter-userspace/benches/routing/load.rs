@@ -133,7 +133,7 @@ fn request(key: &LocationKey) -> Request {
     };
     let path = match key.kind {
         PathKind::Exact => key.path.to_string(),
-        PathKind::Prefix => format!("{}/{REST}", key.path.trim_end_matches('/')),
+        PathKind::Prefix | PathKind::Regex => format!("{}/{REST}", key.path.trim_end_matches('/')),
     };
     Request {
         host: host.as_ref().into(),
@@ -156,6 +156,7 @@ fn snapshot(keys: &BTreeMap<LocationKey, bool>) -> Snapshot {
     }
     let location = |(key, has_canary): (&LocationKey, &bool)| {
         Arc::new(Location {
+            pattern: None,
             policy: None,
             key: key.clone(),
             ingress: ingress(),

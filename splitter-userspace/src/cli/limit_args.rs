@@ -46,6 +46,10 @@ pub struct LimitArgs {
     #[arg(long, env = "SPLITTER_MAX_CONNECTIONS", value_name = "N", default_value = "16384", value_parser = number(1..=1_048_576))]
     pub max_connections: usize,
 
+    /// Requests that one worker answers at a time; further ones get a 503
+    #[arg(long, env = "SPLITTER_MAX_REQUESTS", value_name = "N", default_value = "16384", value_parser = number(1..=1_048_576))]
+    pub max_requests: usize,
+
     /// Bytes of a request's head
     #[arg(long, env = "SPLITTER_MAX_HEAD_BYTES", value_name = "N", default_value = "65536", value_parser = number(8_192..=1_048_576))]
     pub max_head_bytes: usize,
@@ -57,6 +61,15 @@ pub struct LimitArgs {
     /// Idle connections to one endpoint that one worker keeps
     #[arg(long, env = "SPLITTER_UPSTREAM_IDLE_PER_ENDPOINT", value_name = "N", default_value = "320", value_parser = number(0..=65_536))]
     pub upstream_idle_per_endpoint: usize,
+
+    /// Bytes of a request's body where no proxy-body-size says otherwise; 0 is no limit
+    #[arg(
+        long,
+        env = "SPLITTER_MAX_BODY_BYTES",
+        value_name = "N",
+        default_value = "1048576"
+    )]
+    pub max_body_bytes: u64,
 }
 
 impl From<TimeoutArgs> for Timeouts {
@@ -77,9 +90,11 @@ impl From<LimitArgs> for Limits {
     fn from(args: LimitArgs) -> Self {
         Limits {
             max_connections: args.max_connections,
+            max_requests: args.max_requests,
             max_head_bytes: args.max_head_bytes,
             max_headers: args.max_headers,
             upstream_idle_per_endpoint: args.upstream_idle_per_endpoint,
+            max_body_bytes: args.max_body_bytes,
         }
     }
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{LocationId, ObjectRef, Policy, Split};
+use super::{LocationId, ObjectRef, PathPattern, Policy, Split};
 
 /// Which host names a rule covers. Names are lower case, without port and final dot.
 ///
@@ -42,6 +42,9 @@ pub enum PathKind {
     Exact,
     /// Element by element; trailing slashes do not matter.
     Prefix,
+    /// As a pattern that is anchored at the start, without regard to case (`use-regex`,
+    /// `rewrite-target`): see [`PathPattern`].
+    Regex,
 }
 
 /// What makes a Location one: host, path and path type. Unique in a Snapshot.
@@ -89,6 +92,9 @@ impl Host {
 pub struct Location {
     /// Host, path and path type.
     pub key: LocationKey,
+    /// The compiled path, for the kind [`PathKind::Regex`] only.
+    #[serde(skip)]
+    pub pattern: Option<PathPattern>,
     /// The main Ingress that owns it: what dashboards know it by.
     pub ingress: ObjectRef,
     /// Who answers it.

@@ -6,6 +6,7 @@
 mod backend;
 mod location;
 mod object;
+mod path_pattern;
 mod policy;
 mod problem;
 mod snapshot;
@@ -14,7 +15,11 @@ mod split;
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
-pub use policy::{HttpsRedirect, Piece, Policy, Redirect, Template, TemplateError, Variable};
+pub use path_pattern::{Form, PathPattern};
+pub use policy::{
+    Exchange, Failures, HttpsRedirect, Piece, Policy, Protocol, Redirect, Retry, Rewrite, Template,
+    TemplateError, Variable,
+};
 pub use problem::{Problem, Severity};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{

@@ -30,7 +30,12 @@ pub struct Upload {
     pub fault: Cell<Option<Fault>>,
     /// Whether more of it is being waited for.
     pub waiting: Cell<bool>,
+    /// How many bytes may still come.
+    left: Cell<u64>,
 }
+
+/// Why a request's body ends early, for hyper; what it means is in [`Upload::fault`].
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A request's body, from the client to the backend.
 pub enum RequestBody {
@@ -58,7 +63,10 @@ impl RequestBody {
         RequestBody::Stream(Box::new(Stream {
             body,
             client: client.clone(),
-            upload: Rc::default(),
+            upload: Rc::new(Upload {
+                left: Cell::new(u64::MAX),
+                ..Upload::default()
+            }),
             link: None,
             timeout,
         }))
@@ -68,6 +76,13 @@ impl RequestBody {
     pub fn send_to(&mut self, link: &Rc<Link>) {
         if let RequestBody::Stream(stream) = self {
             stream.link = Some(link.clone());
+        }
+    }
+
+    /// Breaks the body off when more than `most` bytes come.
+    pub fn limit(&self, most: u64) {
+        if let RequestBody::Stream(stream) = self {
+            stream.upload.left.set(most);
         }
     }
 
@@ -81,7 +96,7 @@ impl RequestBody {
 }
 
 impl Stream {
-    fn poll(&mut self) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll(&mut self) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let Some(link) = &self.link else {
             return Poll::Ready(None);
         };
@@ -91,14 +106,19 @@ impl Stream {
         match &frame {
             Poll::Pending => link.socket.wait_at_most(self.timeout + SLACK),
             Poll::Ready(Some(Ok(frame))) => {
-                link.socket.wait_while_moving(self.timeout);
-                let n = frame.data_ref().map_or(0, Bytes::len);
-                self.upload.bytes.set(self.upload.bytes.get() + n as u64);
+                link.socket.wait_while_moving(link.patience());
+                let n = frame.data_ref().map_or(0, Bytes::len) as u64;
+                let Some(left) = self.upload.left.get().checked_sub(n) else {
+                    self.upload.fault.set(Some(Fault::BodyTooLarge));
+                    return Poll::Ready(Some(Err(Fault::BodyTooLarge.text().into())));
+                };
+                self.upload.left.set(left);
+                self.upload.bytes.set(self.upload.bytes.get() + n);
             }
             Poll::Ready(Some(Err(e))) => self.upload.fault.set(Some(self.blame(e))),
-            Poll::Ready(None) => link.socket.wait_while_moving(self.timeout),
+            Poll::Ready(None) => link.socket.wait_while_moving(link.patience()),
         }
-        frame
+        frame.map_err(BodyError::from)
     }
 
     /// Why the body broke.
@@ -126,12 +146,12 @@ fn is_malformed(error: &hyper::Error) -> bool {
 
 impl Body for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         _cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
             RequestBody::Empty => Poll::Ready(None),
             RequestBody::Stream(stream) => stream.poll(),

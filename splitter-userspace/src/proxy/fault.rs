@@ -26,6 +26,12 @@ pub enum Fault {
     BadTarget,
     /// A path that a backend could take for another Location's.
     AmbiguousPath,
+    /// A rewritten path that leads out of where it should be, or is too long.
+    UnsendablePath,
+    /// The body is larger than the limit.
+    BodyTooLarge,
+    /// The body does not say how long it is, and the pods speak HTTP/1.0.
+    LengthRequired,
     /// CONNECT or TRACE.
     MethodNotAllowed,
     /// The client left before an answer was there. Never sent.
@@ -47,6 +53,8 @@ pub enum Fault {
     // Ours.
     /// Too many connections.
     Overloaded,
+    /// Too many requests in hand.
+    Busy,
 }
 
 impl Fault {
@@ -58,14 +66,17 @@ impl Fault {
             | Fault::BadBody
             | Fault::BadHost
             | Fault::BadTarget
-            | Fault::AmbiguousPath => StatusCode::BAD_REQUEST,
+            | Fault::AmbiguousPath
+            | Fault::UnsendablePath => StatusCode::BAD_REQUEST,
             Fault::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Fault::UnknownCoding => StatusCode::NOT_IMPLEMENTED,
             Fault::HeadTimeout | Fault::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Fault::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Fault::LengthRequired => StatusCode::LENGTH_REQUIRED,
             Fault::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Fault::ClientGone => client_closed_request(),
             Fault::NoLocation => StatusCode::NOT_FOUND,
-            Fault::NoEndpoint | Fault::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Fault::NoEndpoint | Fault::Overloaded | Fault::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Fault::UpstreamRefused | Fault::UpstreamInvalid => StatusCode::BAD_GATEWAY,
             Fault::ConnectTimeout | Fault::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
@@ -84,6 +95,9 @@ impl Fault {
             Fault::BadHost => "bad-host",
             Fault::BadTarget => "bad-target",
             Fault::AmbiguousPath => "ambiguous-path",
+            Fault::UnsendablePath => "unsendable-path",
+            Fault::BodyTooLarge => "body-too-large",
+            Fault::LengthRequired => "length-required",
             Fault::MethodNotAllowed => "method-not-allowed",
             Fault::ClientGone => "client-gone",
             Fault::NoLocation => "no-location",
@@ -93,6 +107,7 @@ impl Fault {
             Fault::ConnectTimeout => "connect-timeout",
             Fault::UpstreamTimeout => "upstream-timeout",
             Fault::Overloaded => "overloaded",
+            Fault::Busy => "busy",
         }
     }
 
@@ -109,6 +124,9 @@ impl Fault {
             Fault::BadHost => "the request needs one valid Host",
             Fault::BadTarget => "the request's target must be a path or an http URL",
             Fault::AmbiguousPath => "the path can be read as more than one location",
+            Fault::UnsendablePath => "the path leads out of its location once rewritten",
+            Fault::BodyTooLarge => "the request's body is too large",
+            Fault::LengthRequired => "the request's body needs a Content-Length",
             Fault::MethodNotAllowed => "this method is not served",
             Fault::ClientGone => "the client closed the connection",
             Fault::NoLocation => "no location for this host and path",
@@ -118,6 +136,7 @@ impl Fault {
             Fault::ConnectTimeout => "the backend did not accept in time",
             Fault::UpstreamTimeout => "the backend did not answer in time",
             Fault::Overloaded => "too many connections",
+            Fault::Busy => "too many requests are being answered",
         }
     }
 
@@ -133,6 +152,8 @@ impl Fault {
                 | Fault::BadBody
                 | Fault::HeadTimeout
                 | Fault::BodyTimeout
+                | Fault::BodyTooLarge
+                | Fault::LengthRequired
                 | Fault::BadHost
                 | Fault::BadTarget
                 | Fault::ClientGone

@@ -5,18 +5,17 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
-use http::{HeaderMap, Method, Request, Response, Uri};
+use http::{Request, Response};
 use hyper::body::Incoming;
 
-use super::body::{RequestBody, Upload};
+use super::body::RequestBody;
 use super::fault::Fault;
 use super::journal::Journal;
+use super::retry::{Copy, TryFailed};
+use super::terms::Terms;
 use super::upstream::{Failed, Upstream};
 use super::worker::Worker;
-use crate::model::Backend;
-
-/// How many Endpoints one request may be sent to: the first and one more.
-const TRIES_MAX: usize = 2;
+use crate::model::{Backend, Failures};
 
 /// A backend's answer, and the connection that its body comes on.
 pub struct Exchanged {
@@ -26,18 +25,12 @@ pub struct Exchanged {
     pub upstream: Box<Upstream>,
 }
 
-/// Why one try ended.
-struct TryFailed {
-    fault: Fault,
-    /// The request, if it may be sent to somebody else.
-    again: Option<Request<RequestBody>>,
-    /// Whether the Endpoint is to be left alone for a while.
-    eject: bool,
-}
+/// An answer, and the request if the answer is one after which the Location wants another Endpoint
+/// to be asked.
+type Answered = (Exchanged, Option<Request<RequestBody>>);
 
-/// Sends `request` to an Endpoint of `backend`. A second Endpoint of the same Backend is tried when
-/// the first got nothing of the request, or when the request can be repeated without harm
-/// (RFC 9110 9.2.2) and no answer had begun.
+/// Sends `request` to an Endpoint of `backend`; to another one of the same Backend after what
+/// `terms` call a failure, if the request may be sent again.
 ///
 /// # Errors
 /// The fault to answer with.
@@ -45,40 +38,39 @@ pub async fn forward(
     worker: &Rc<Worker>,
     backend: &Backend,
     request: Request<RequestBody>,
+    terms: &Terms,
     journal: &mut Journal,
 ) -> Result<Exchanged, Fault> {
+    let until = terms.retry.timeout.map(|time| Instant::now() + time);
     let mut request = request;
-    let mut tried = [endpoint_none(); TRIES_MAX];
-    let mut last = Fault::NoEndpoint;
-    for attempt in 0..TRIES_MAX {
-        let Some(endpoint) = worker.pick(backend, &tried[..attempt]) else {
-            break;
-        };
-        tried[attempt] = endpoint;
-        journal.pick(endpoint, attempt as u32 + 1);
-        match try_endpoint(worker, endpoint, request, journal).await {
-            Ok(exchanged) => {
+    // Allocates nothing until a try has failed.
+    let mut tried = Vec::new();
+    let mut last = Err(Fault::NoEndpoint);
+    while let Some(endpoint) = worker.pick(backend, &tried) {
+        journal.pick(endpoint, tried.len() as u32 + 1);
+        let again = match try_endpoint(worker, endpoint, request, terms, journal).await {
+            Ok((exchanged, again)) => {
                 worker.endpoint_answered(endpoint);
-                return Ok(exchanged);
+                last = Ok(exchanged);
+                again
             }
             Err(failed) => {
                 if failed.eject {
                     worker.eject(endpoint);
                 }
-                last = failed.fault;
-                match failed.again {
-                    Some(again) => request = again,
-                    None => return Err(last),
-                }
+                last = Err(failed.fault);
+                failed.again
             }
+        };
+        let Some(again) = again else { break };
+        tried.push(endpoint);
+        let over = until.is_some_and(|until| Instant::now() >= until);
+        if over || tried.len() >= terms.retry.tries as usize {
+            break;
         }
+        request = again;
     }
-    Err(last)
-}
-
-/// Fills the places of Endpoints that have not been tried.
-fn endpoint_none() -> SocketAddr {
-    SocketAddr::from(([0, 0, 0, 0], 0))
+    last
 }
 
 /// Sends `request` to this Endpoint, on a kept connection if there is one.
@@ -86,77 +78,77 @@ async fn try_endpoint(
     worker: &Rc<Worker>,
     endpoint: SocketAddr,
     request: Request<RequestBody>,
+    terms: &Terms,
     journal: &mut Journal,
-) -> Result<Exchanged, TryFailed> {
+) -> Result<Answered, TryFailed> {
     let mut request = request;
     // A kept connection that the Endpoint has just closed says nothing about the Endpoint.
     while let Some(upstream) = worker.pool().take(endpoint) {
-        let copy = Copy::of(&request);
-        match exchange(worker, upstream, request, journal).await {
-            Ok(exchanged) => return Ok(exchanged),
-            Err(failed) => {
-                let failed = judge(*failed, copy, journal.upload.as_deref());
-                match failed.again {
-                    Some(again) => request = again,
-                    None => return Err(failed),
-                }
-            }
+        let tried = exchange_once(upstream, request, terms, journal, true).await;
+        match tried {
+            Err(TryFailed {
+                kind: Failures::ERROR,
+                again: Some(again),
+                ..
+            }) => request = again,
+            ended => return ended,
         }
     }
-    let upstream = match connect(worker, endpoint, journal).await {
-        Ok(upstream) => upstream,
+    match connect(worker, endpoint, terms, journal).await {
+        Ok(upstream) => exchange_once(upstream, request, terms, journal, false).await,
         Err(e) => {
             tracing::debug!(%endpoint, error = %e, "an endpoint did not accept");
-            return Err(TryFailed {
-                fault: match e.kind() {
-                    io::ErrorKind::TimedOut => Fault::ConnectTimeout,
-                    _ => Fault::UpstreamRefused,
-                },
-                again: Some(request),
-                eject: true,
-            });
+            Err(TryFailed::connecting(&e, request, terms.retry.on))
         }
-    };
-    let copy = Copy::of(&request);
-    let exchanged = exchange(worker, upstream, request, journal).await;
-    exchanged.map_err(|failed| judge(*failed, copy, journal.upload.as_deref()))
-}
-
-/// What becomes of a request whose exchange failed: it goes on if nothing of it was written, or if
-/// it may be repeated and the backend has neither begun to answer nor taken all its time.
-fn judge(failed: Failed, copy: Option<Copy>, upload: Option<&Upload>) -> TryFailed {
-    let fault = blame(&failed, upload);
-    let repeatable = !failed.answered && !failed.timed_out;
-    let copy = copy.filter(|_| repeatable).map(Copy::into_request);
-    TryFailed {
-        fault,
-        again: failed.unsent.or(copy),
-        eject: false,
     }
 }
 
 async fn connect(
     worker: &Rc<Worker>,
     endpoint: SocketAddr,
+    terms: &Terms,
     journal: &mut Journal,
 ) -> io::Result<Box<Upstream>> {
     let began = Instant::now();
-    let upstream = worker.connect(endpoint).await?;
+    let upstream = worker.connect(endpoint, terms).await?;
     if let Some(record) = &mut journal.upstream {
         record.connect = Some(began.elapsed());
     }
     Ok(upstream)
 }
 
+/// One try on one connection.
+async fn exchange_once(
+    upstream: Box<Upstream>,
+    request: Request<RequestBody>,
+    terms: &Terms,
+    journal: &mut Journal,
+    kept: bool,
+) -> Result<Answered, TryFailed> {
+    let on = terms.retry.on;
+    let copy = Copy::of(&request, &terms.retry);
+    match exchange(upstream, request, terms, journal).await {
+        Ok(exchanged) => {
+            let bad =
+                on.has_status() && on.has(Failures::status(exchanged.response.status().as_u16()));
+            Ok((exchanged, copy.filter(|_| bad).map(Copy::into_request)))
+        }
+        Err(failed) => {
+            let upload = journal.upload.as_deref();
+            Err(TryFailed::exchanging(*failed, copy, upload, on, kept))
+        }
+    }
+}
+
 /// One request and its answer's head on one connection.
 async fn exchange(
-    worker: &Rc<Worker>,
     mut upstream: Box<Upstream>,
     mut request: Request<RequestBody>,
+    terms: &Terms,
     journal: &mut Journal,
 ) -> Result<Exchanged, Box<Failed>> {
     let link = upstream.link().clone();
-    link.socket.wait_while_moving(worker.timeouts().read);
+    link.set_patience(terms.read, terms.send);
     request.body_mut().send_to(&link);
     let response = upstream.exchange(request).await.inspect_err(|failed| {
         tracing::debug!(endpoint = %upstream.endpoint(), error = ?failed.error, "an exchange failed");
@@ -166,45 +158,4 @@ async fn exchange(
         record.status = Some(response.status().as_u16());
     }
     Ok(Exchanged { response, upstream })
-}
-
-/// Whose fault it is that an exchange failed.
-fn blame(failed: &Failed, upload: Option<&Upload>) -> Fault {
-    if let Some(fault) = upload.and_then(|upload| upload.fault.get()) {
-        return fault;
-    }
-    match failed.timed_out {
-        true if upload.is_some_and(|upload| upload.waiting.get()) => Fault::BodyTimeout,
-        true => Fault::UpstreamTimeout,
-        false if failed.error.is_parse() => Fault::UpstreamInvalid,
-        false => Fault::UpstreamRefused,
-    }
-}
-
-/// A head to send again, when that does no harm: the method is idempotent and there is no body.
-struct Copy {
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-}
-
-impl Copy {
-    fn of(request: &Request<RequestBody>) -> Option<Self> {
-        if !request.method().is_idempotent() || !matches!(request.body(), RequestBody::Empty) {
-            return None;
-        }
-        Some(Copy {
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            headers: request.headers().clone(),
-        })
-    }
-
-    fn into_request(self) -> Request<RequestBody> {
-        let mut request = Request::new(RequestBody::Empty);
-        *request.method_mut() = self.method;
-        *request.uri_mut() = self.uri;
-        *request.headers_mut() = self.headers;
-        request
-    }
 }

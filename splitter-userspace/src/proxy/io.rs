@@ -114,7 +114,7 @@ pub struct Link {
     /// Whether the peer has sent anything since the last request began.
     answered: Cell<bool>,
     /// How long the peer may be silent while it is its turn.
-    timeout: Duration,
+    timeout: Cell<Duration>,
 }
 
 impl Link {
@@ -124,8 +124,20 @@ impl Link {
             socket,
             task: RefCell::new(Waker::noop().clone()),
             answered: Cell::new(false),
-            timeout,
+            timeout: Cell::new(timeout),
         })
+    }
+
+    /// How long the peer may be silent while it is its turn.
+    pub fn patience(&self) -> Duration {
+        self.timeout.get()
+    }
+
+    /// Sets the times of the request that begins: between two reads, and between two writes.
+    pub fn set_patience(&self, read: Duration, send: Duration) {
+        self.timeout.set(read);
+        self.socket.set_send_timeout(send);
+        self.socket.wait_while_moving(read);
     }
 
     /// Has the socket's events wake `waker` from now on.
@@ -177,7 +189,7 @@ impl Read for UpstreamIo {
         // is not the backend's fault. Writing pushes it on, so that a long upload is none either.
         match polled {
             Poll::Pending if link.socket.has_deadline() => {}
-            Poll::Pending => link.socket.wait_while_moving(link.timeout),
+            Poll::Pending => link.socket.wait_while_moving(link.patience()),
             Poll::Ready(_) => link.socket.wait_for_ever(),
         }
         polled

@@ -19,11 +19,12 @@ use super::fault::Fault;
 use super::forward::{Exchanged, forward};
 use super::headers::{self, Forwarded};
 use super::journal::Journal;
-use super::policy::{self, Refusal, Reply};
+use super::policy::{self, Refusal, Reply, Rewritten};
 use super::target;
+use super::terms::Terms;
 use super::upstream::Upstream;
-use super::worker::Worker;
-use crate::model::Backend;
+use super::worker::{Place, Worker};
+use crate::model::{self, Backend};
 use crate::routing::{Asked, Scheme};
 
 /// What the proxy calls itself where a backend does not name itself.
@@ -58,8 +59,13 @@ pub async fn serve(
         Err(Refusal::Reply(reply)) => return policy_answer(&worker, *reply, journal),
     };
     let request = Request::from_parts(parts, body);
-    match forward(&worker, &prepared.backend, request, &mut journal).await {
-        Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
+    let Prepared {
+        upgrade,
+        backend,
+        terms,
+    } = prepared;
+    match forward(&worker, &backend, request, &terms, &mut journal).await {
+        Ok(exchanged) => answer(&worker, &client, exchanged, upgrade, journal),
         Err(fault) => own_answer(&worker, fault, journal),
     }
 }
@@ -70,6 +76,8 @@ struct Prepared {
     upgrade: Option<HeaderValue>,
     /// Who answers.
     backend: Arc<Backend>,
+    /// How it is asked.
+    terms: Terms,
 }
 
 /// Checks the request, finds who answers it, and makes it what the backend is to see.
@@ -81,6 +89,9 @@ fn prepare(
     journal: &mut Journal,
     request_id: &HeaderValue,
 ) -> Result<Prepared, Refusal> {
+    if worker.is_busy() {
+        return Err(Fault::Busy.into());
+    }
     let host = target::authority(parts)?;
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
@@ -90,14 +101,23 @@ fn prepare(
     }
     let place = worker.find(host_text, parts.uri.path(), journal)?;
     let policy = place.location().and_then(|it| it.policy.as_deref());
+    let mut rewritten = None;
     if let Some(policy) = policy {
-        policy::enter(policy, &asked(worker, parts, host_text))?;
+        let asked = asked(worker, &place, parts, host_text);
+        policy::enter(policy, &asked)?;
+        let rewrite = policy.rewrite.as_ref();
+        rewritten = rewrite.map(|it| Rewritten::of(it, &asked)).transpose()?;
     }
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
+    let terms = Terms::new(worker.timeouts(), policy);
     let backend = worker.choose(&place, parts, journal)?;
 
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
     let upgrade = hop.upgrade.filter(|protocol| {
-        parts.version == Version::HTTP_11 && body.is_end_stream() && headers::may_upgrade(protocol)
+        parts.version == Version::HTTP_11
+            && body.is_end_stream()
+            && headers::may_upgrade(protocol)
+            && terms.protocol == model::Protocol::Http11
     });
     headers::set_forwarded(
         &mut parts.headers,
@@ -130,15 +150,27 @@ fn prepare(
             .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     parts.uri = origin_form(&parts.uri);
+    if let Some(rewritten) = rewritten {
+        rewritten.apply(parts);
+    }
+    parts.version = Version::HTTP_11;
     if let Some(policy) = policy {
         policy::toward(policy, parts);
     }
-    parts.version = Version::HTTP_11;
-    Ok(Prepared { upgrade, backend })
+    Ok(Prepared {
+        upgrade,
+        backend,
+        terms,
+    })
 }
 
 /// What the client asks for, as policies see it.
-fn asked<'a>(worker: &Worker, parts: &'a request::Parts, host: &'a str) -> Asked<'a> {
+fn asked<'a>(
+    worker: &Worker,
+    place: &'a Place,
+    parts: &'a request::Parts,
+    host: &'a str,
+) -> Asked<'a> {
     let said = |name| match worker.trusts_forwarded() {
         true => parts.headers.get(name),
         false => None,
@@ -151,6 +183,7 @@ fn asked<'a>(worker: &Worker, parts: &'a request::Parts, host: &'a str) -> Asked
         outer_host: said(headers::X_FORWARDED_HOST).and_then(|host| host.to_str().ok()),
         path: parts.uri.path(),
         query: parts.uri.query(),
+        pattern: place.location().and_then(|it| it.pattern.as_ref()),
     }
 }
 

@@ -23,8 +23,8 @@ use super::clock::Clock;
 use super::flush::Flusher;
 use super::io::{Link, UpstreamIo};
 use super::socket::Socket;
+use super::terms::Terms;
 use super::tunnel::Tunnel;
-use crate::config::Timeouts;
 
 /// The most that hyper buffers of an answer, head or body, in bytes.
 const BUFFER_MAX: usize = 256 * 1024;
@@ -75,13 +75,13 @@ impl Upstream {
     /// Connects to `endpoint`.
     pub async fn connect(
         endpoint: SocketAddr,
-        timeouts: &Timeouts,
+        terms: &Terms,
         clock: &Rc<Clock>,
         flusher: &Rc<Flusher>,
     ) -> io::Result<Box<Self>> {
-        let (connect, send) = (timeouts.connect, timeouts.send);
+        let (connect, send) = (terms.connect, terms.send);
         let socket = Socket::connect(endpoint, connect, send, clock, flusher).await?;
-        let link = Link::new(socket, timeouts.read);
+        let link = Link::new(socket, terms.read);
         let (sender, connection) = Builder::new()
             .max_buf_size(BUFFER_MAX)
             .max_headers(HEADERS_MAX)

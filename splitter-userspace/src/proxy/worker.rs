@@ -15,6 +15,7 @@ use super::flush::Flusher;
 use super::headers::X_REQUEST_ID;
 use super::journal::Journal;
 use super::pool::UpstreamPool;
+use super::terms::Terms;
 use super::upstream::Upstream;
 use crate::config::{Limits, Timeouts};
 use crate::model::{Backend, Location, LocationId};
@@ -218,8 +219,8 @@ impl Worker {
     }
 
     /// A new connection to `endpoint`.
-    pub async fn connect(&self, endpoint: SocketAddr) -> io::Result<Box<Upstream>> {
-        Upstream::connect(endpoint, &self.timeouts, &self.clock, &self.flusher).await
+    pub async fn connect(&self, endpoint: SocketAddr, terms: &Terms) -> io::Result<Box<Upstream>> {
+        Upstream::connect(endpoint, terms, &self.clock, &self.flusher).await
     }
 
     /// The id of a request: 32 hexadecimal digits, or what a trusted client gave it.
@@ -237,7 +238,10 @@ impl Worker {
     /// Counts and logs a finished request.
     pub fn observe(&self, record: &Record<'_>) {
         self.metrics.borrow_mut().observe(record);
-        self.log.borrow_mut().write(record);
+        let policy = record.location.and_then(|(_, it)| it.policy.as_deref());
+        if !policy.is_some_and(|policy| policy.unlogged) {
+            self.log.borrow_mut().write(record);
+        }
     }
 
     /// Counts what never became a request.
@@ -263,6 +267,11 @@ impl Worker {
     /// Whether the worker is on its way out.
     pub fn is_draining(&self) -> bool {
         self.draining.get()
+    }
+
+    /// Whether more requests are in hand than may be, the one that is just beginning among them.
+    pub fn is_busy(&self) -> bool {
+        self.connections.requests_now() > self.limits.max_requests as i64
     }
 
     /// Whether requests are logged.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::host::normalize;
 use super::path::canonical;
-use crate::model::{HttpsRedirect, Piece, Redirect, Template, Variable};
+use crate::model::{HttpsRedirect, PathPattern, Piece, Redirect, Template, Variable};
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub struct Asked<'a> {
     pub path: &'a str,
     /// The query as it came, without `?`.
     pub query: Option<&'a str>,
+    /// The pattern that found the Location, for what its groups matched.
+    pub pattern: Option<&'a PathPattern>,
 }
 
 /// How a client came to the first proxy that is believed.
@@ -60,11 +62,36 @@ impl Scheme {
 impl Asked<'_> {
     /// The text of a template.
     pub fn fill(&self, template: &Template) -> String {
+        self.fill_with(template, String::push_str)
+    }
+
+    /// The text of a template that becomes a query: what groups matched can add no parameter.
+    pub(super) fn fill_query(&self, template: &Template) -> String {
+        self.fill_with(template, |out, group| {
+            for c in group.chars() {
+                match c {
+                    '&' => out.push_str("%26"),
+                    '+' => out.push_str("%2B"),
+                    c => out.push(c),
+                }
+            }
+        })
+    }
+
+    fn fill_with(&self, template: &Template, mut put: impl FnMut(&mut String, &str)) -> String {
         let mut out = String::with_capacity(template.as_str().len() + self.path.len());
+        let wanted = self.pattern.filter(|_| template.has_captures());
+        let path = wanted.map(|_| canonical(self.path)).unwrap_or_default();
+        let captures = wanted.and_then(|pattern| pattern.captures(&path));
+        let group = |number: u8| {
+            let group = captures.as_ref()?.get(usize::from(number))?;
+            // Matched bytes of a canonical path are ASCII.
+            std::str::from_utf8(group.as_bytes()).ok()
+        };
         for piece in template.pieces() {
             match piece {
                 Piece::Text(text) => out.push_str(text),
-                Piece::Capture(_) => {}
+                Piece::Capture(number) => put(&mut out, group(*number).unwrap_or_default()),
                 Piece::Variable(variable) => self.push(*variable, &mut out),
             }
         }
@@ -147,6 +174,7 @@ mod tests {
             outer_host: None,
             path,
             query,
+            pattern: None,
         }
     }
 

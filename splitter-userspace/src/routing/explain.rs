@@ -76,12 +76,15 @@ pub struct Answer {
     pub location: LocationKey,
     /// The main Ingress that owns it.
     pub ingress: ObjectRef,
-    /// What else holds for its requests.
+    /// What holds for its requests whoever answers, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Arc<Policy>>,
     /// Where policies send the request, in place of a pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub away: Vec<Away>,
+    /// The path and query that the pods see instead, if any; empty when it cannot be sent (400).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewritten: Option<String>,
     /// Each rule of its Split, in the order in which they are asked.
     pub rules: Vec<RuleStep>,
     /// Each Variant of its Split, with its share of the requests that no rule decides.

@@ -53,6 +53,7 @@ pub(crate) fn snapshot(lines: &[Line<'_>]) -> Snapshot {
             key,
             ingress,
             split: split(&[1], vec![]),
+            pattern: None,
             policy: None,
         }));
     }

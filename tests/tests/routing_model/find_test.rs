@@ -24,6 +24,7 @@ fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
     let location = |key: &LocationKey| Location {
         key: key.clone(),
         ingress: ingress.clone(),
+        pattern: None,
         policy: None,
         split: Split {
             variants: vec![stable.clone()],

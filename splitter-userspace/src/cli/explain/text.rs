@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::Report;
-use crate::model::{CookieTest, HeaderTest, Test};
+use crate::model::{CookieTest, HeaderTest, Policy, Test};
 use crate::routing::explain::{
     Answer, Answered, Away, Explanation, Outcome, Reading, RuleAnswer, RuleStep, VariantShare, Who,
 };
@@ -99,8 +99,16 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
         "\nlocation\n  {} of {}",
         answer.location, answer.ingress
     )?;
+    if let Some(policy) = &answer.policy {
+        policies(policy, out)?;
+    }
     for away in &answer.away {
         redirect(away, out)?;
+    }
+    match answer.rewritten.as_deref() {
+        Some("") => return verdict("400: the rewritten path leads out of the target", out),
+        Some(target) => writeln!(out, "\nrewritten\n  pods see {target}")?,
+        None => {}
     }
     if answer.away.iter().any(|away| away.who == Who::All) {
         return verdict("the redirect above, no pod is asked", out);
@@ -136,6 +144,16 @@ fn redirect(away: &Away, out: &mut impl Write) -> io::Result<()> {
     };
     let (status, target) = (away.status, &away.target);
     writeln!(out, "\nredirect\n  {status} to {target}{who}")
+}
+
+/// Each policy by its name in the dump, with its value in one line.
+fn policies(policy: &Policy, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\npolicies")?;
+    let policy = serde_json::to_value(policy)?;
+    for (name, value) in policy.as_object().into_iter().flatten() {
+        writeln!(out, "  {name:<18} {value}")?;
+    }
+    Ok(())
 }
 
 fn rule(number: usize, step: &RuleStep, out: &mut impl Write) -> io::Result<()> {

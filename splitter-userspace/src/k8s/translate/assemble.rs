@@ -35,6 +35,7 @@ pub(super) fn snapshot(
         locations.push(Arc::new(Location {
             split: split(&draft, &ids, problems),
             ingress: draft.owner,
+            pattern: draft.pattern,
             policy: draft.policy,
             key: draft.key,
         }));

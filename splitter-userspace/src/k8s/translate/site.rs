@@ -11,6 +11,7 @@ use super::backends::Target;
 use super::mains::{Draft, Drafts};
 use super::policy::{HttpsTerms, SiteTerms};
 use super::report::Problems;
+use super::rules::Place;
 use crate::model::{
     HostPattern, HttpsRedirect, LocationKey, ObjectRef, PathKind, Policy, Redirect, Template,
 };
@@ -120,7 +121,8 @@ fn add_app_root(
         path: "/".into(),
         kind: PathKind::Exact,
     };
-    if let Some(draft) = drafts.get_mut(&key) {
+    let written = drafts.get_mut(&key);
+    if let Some(draft) = written.filter(|draft| draft.key == key) {
         draft.policy = sends_away(redirect);
         draft.https = HttpsTerms::NONE;
     } else {
@@ -187,6 +189,10 @@ fn add_redirect(
         owner: site.view.subject.object.clone(),
         stable: stable.clone(),
         policy: sends_away(redirect),
+        place: Place::DefaultBackend,
+        regex: false,
+        pattern: None,
+        left_out: false,
         https: HttpsTerms::NONE,
         implicit: false,
         canaries: Vec::new(),

@@ -3,14 +3,18 @@
 //! One file for each kind of policy. Each is parsed once, in `translate`, and is read as it stands
 //! by the proxy and by `explain`.
 
+mod exchange;
 mod redirect;
+mod rewrite;
 mod template;
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::{HttpsRedirect, Redirect};
+pub use rewrite::Rewrite;
 pub use template::{Piece, Template, TemplateError, Variable};
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
@@ -23,9 +27,21 @@ pub struct Policy {
     /// Answers requests that came by cleartext HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub https: Option<HttpsRedirect>,
+    /// The path that the pods see, instead of the client's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewrite: Option<Rewrite>,
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,
+    /// How the pods are spoken to.
+    #[serde(skip_serializing_if = "Exchange::is_default")]
+    pub exchange: Exchange,
+    /// The most bytes that a request's body may have (`proxy-body-size`); 0: as many as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_max: Option<u64>,
+    /// Its requests are not in the access log (`enable-access-log: "false"`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unlogged: bool,
 }
 
 impl Policy {

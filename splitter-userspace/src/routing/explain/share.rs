@@ -9,7 +9,7 @@ use crate::model::{
     Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef, STABLE, Snapshot, Test,
 };
 use crate::routing::{
-    self, Asked, Chosen, Decision, Draw, Reason, Scheme, ask, decide, resolve, seen,
+    self, Asked, Chosen, Decision, Draw, Reason, Scheme, ask, decide, resolve, rewrite, seen,
 };
 
 /// One rule and what it says about the request.
@@ -92,6 +92,7 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
         outer_host: None,
         path: query.path,
         query: query.query,
+        pattern: location.pattern.as_ref(),
     };
     let policy = location.policy.as_deref();
     let split = &location.split;
@@ -102,6 +103,9 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
         ingress: location.ingress.clone(),
         policy: location.policy.clone(),
         away: policy.map_or_else(Vec::new, |policy| away(policy, &asked)),
+        rewritten: policy
+            .and_then(|policy| policy.rewrite.as_ref())
+            .map(|it| rewrite(it, &asked).map_or_else(|_| String::new(), |it| it.to_string())),
         rules: rules(location, headers),
         variants: variants(snapshot, location),
         answered: if draw.0 {

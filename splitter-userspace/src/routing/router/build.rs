@@ -3,6 +3,7 @@ use std::borrow::Cow;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::patterns::Patterns;
 use super::{EXACT, Entry, Host, Router, Rule, Table, Text, WILDCARD, hash, path};
 use crate::model::{HostPattern, Location, LocationId, PathKind, Snapshot};
 
@@ -10,6 +11,7 @@ pub(super) fn build(snapshot: &Snapshot) -> Router {
     let mut router = Router {
         hosts: Table::with_capacity(snapshot.hosts.len()),
         rules: Table::with_capacity(snapshot.locations.len()),
+        patterns: Patterns::default(),
         wildcards: false,
         any: None,
     };
@@ -19,16 +21,24 @@ pub(super) fn build(snapshot: &Snapshot) -> Router {
             root: None,
             depths: 0,
             deepest: 0,
+            patterned: false,
         };
         for id in &host.locations {
             if let Some(location) = snapshot.location(*id) {
-                add_path(&mut router.rules, snapshot, &mut built, *id, location);
+                match &location.pattern {
+                    Some(pattern) => {
+                        built.patterned = true;
+                        router.patterns.add(built.number, pattern, *id);
+                    }
+                    None => add_path(&mut router.rules, snapshot, &mut built, *id, location),
+                }
             }
         }
         for pattern in host.aliases.iter().chain([&host.pattern]) {
             add_host(&mut router, pattern, built);
         }
     }
+    router.patterns.sort();
     router
 }
 
@@ -53,7 +63,7 @@ fn add_path(
     let path = stored(&location.key.path);
     let path = match location.key.kind {
         PathKind::Exact => &path,
-        PathKind::Prefix => path.trim_end_matches('/'),
+        PathKind::Prefix | PathKind::Regex => path.trim_end_matches('/'),
     };
     let place = if path.is_empty() {
         &mut host.root
@@ -62,7 +72,7 @@ fn add_path(
         let rule = rules.entry(host.number, path, Rule::default());
         match location.key.kind {
             PathKind::Exact => &mut rule.exact,
-            PathKind::Prefix => &mut rule.prefix,
+            PathKind::Prefix | PathKind::Regex => &mut rule.prefix,
         }
     };
     if place.is_none_or(|other| length(snapshot, id) > length(snapshot, other)) {

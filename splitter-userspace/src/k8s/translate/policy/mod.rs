@@ -1,9 +1,14 @@
 //! The annotations of a main Ingress to the [`Policy`] of its Locations: one file for each kind.
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
+mod access_log;
+mod body;
+mod exchange;
 mod flag;
 mod https;
 mod redirect;
+mod retry;
+mod rewrite;
 mod site;
 mod unsupported;
 mod upstream_host;
@@ -13,22 +18,42 @@ use super::report::Problems;
 use crate::model::{BackendFault, Policy};
 
 pub(super) use https::HttpsTerms;
+pub(super) use rewrite::PathTerms;
 pub(super) use site::SiteTerms;
 pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
     "app-root",
+    "client-body-buffer-size",
+    "enable-access-log",
     "force-ssl-redirect",
     "from-to-www-redirect",
     "permanent-redirect",
     "permanent-redirect-code",
     "preserve-trailing-slash",
+    "proxy-body-size",
+    "proxy-buffer-size",
+    "proxy-buffering",
+    "proxy-buffers-number",
+    "proxy-busy-buffers-size",
+    "proxy-connect-timeout",
+    "proxy-http-version",
+    "proxy-max-temp-file-size",
+    "proxy-next-upstream",
+    "proxy-next-upstream-timeout",
+    "proxy-next-upstream-tries",
+    "proxy-read-timeout",
+    "proxy-request-buffering",
+    "proxy-send-timeout",
+    "rewrite-target",
     "server-alias",
     "ssl-redirect",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
+    "use-regex",
+    "x-forwarded-prefix",
 ];
 
 /// What an Ingress asks for, for all its Locations.
@@ -37,6 +62,8 @@ pub(super) struct MainPolicy {
     pub closed: Option<BackendFault>,
     /// What holds for each of them.
     pub policy: Policy,
+    /// What it says about its paths; `policy` is for those that are rewritten.
+    pub paths: PathTerms,
     /// What it says about https.
     pub https: HttpsTerms,
     /// What it says for its hosts.
@@ -45,13 +72,22 @@ pub(super) struct MainPolicy {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
+    let (paths, rewrite) = rewrite::read(view, problems);
+    let closed = unsupported::close(view, problems);
+    let broken = paths.broken.then_some(BackendFault::RewriteInvalid);
     MainPolicy {
-        closed: unsupported::close(view, problems),
+        closed: closed.or(broken),
         policy: Policy {
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
-            ..Policy::default()
+            // It depends on the host, see `site`.
+            https: None,
+            rewrite,
+            exchange: exchange::read(view, problems),
+            body_max: body::read(view, problems),
+            unlogged: access_log::is_off(view, problems),
         },
+        paths,
         https: https::read(view, problems),
         site: site::read(view, problems),
     }

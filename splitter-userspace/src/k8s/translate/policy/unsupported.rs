@@ -107,7 +107,6 @@ const SWITCHES: &[&str] = &[
     "enable-opentelemetry",
     "service-upstream",
     "ssl-passthrough",
-    "use-regex",
 ];
 
 /// An allow list that keeps nobody out, as on the Ingresses that cert-manager makes.

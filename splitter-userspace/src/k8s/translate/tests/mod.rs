@@ -11,6 +11,7 @@ mod classes;
 mod defaults;
 mod issues;
 mod oracle;
+mod paths;
 mod policy;
 mod property;
 mod rules;

@@ -91,9 +91,8 @@ fn other_protocols_close_the_ingress() {
 #[test]
 fn the_rest_is_ignored_with_a_word() {
     for name in [
-        "proxy-cookie-path",
         "mirror-target",
-        "proxy-body-size",
+        "proxy-cookie-path",
         "limit-rps",
         "limit-whitelist",
         "affinity",
