@@ -17,8 +17,8 @@ pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use path_pattern::{Form, PathPattern};
 pub use policy::{
-    Exchange, Failures, HttpsRedirect, Piece, Policy, Protocol, Redirect, Retry, Rewrite, Template,
-    TemplateError, Variable,
+    AddressSet, Addresses, Exchange, Failures, HttpsRedirect, NotARange, Piece, Policy, Protocol,
+    Redirect, Retry, Rewrite, Template, TemplateError, Variable, subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use snapshot::{BackendId, LocationId, Snapshot};

@@ -2,18 +2,19 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 
 use super::fault::Fault;
 use super::guard::{Guard, Phase};
+use super::real_ip;
 use super::socket::Socket;
 use super::tunnel::Tunnel;
-use crate::config::{Limits, Timeouts};
+use crate::config::{Limits, RealIp, Timeouts};
 
 /// What every HTTP/2 client sends first (RFC 9113 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -29,17 +30,34 @@ pub enum Protocol {
     Http2,
 }
 
+/// Who is on the other side of a connection, and for whom it speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The other end of the socket.
+    pub peer: SocketAddr,
+    /// The client: the peer, or whom a believed PROXY header names. Never IPv4-mapped.
+    pub client: IpAddr,
+    /// The port that the client connected to.
+    pub port: u16,
+    /// What the client speaks, as far as the connection tells: `http` or `https`.
+    pub scheme: &'static str,
+    /// Whether the peer is believed what it says of requests in header fields.
+    pub forwards: bool,
+    /// Whether these name the client as well: not where a PROXY header does.
+    pub names_client: bool,
+}
+
 /// One client connection.
 pub struct Client {
     /// The connection.
     pub socket: Rc<Socket>,
     /// Who is on the other side.
-    pub peer: SocketAddr,
+    pub origin: Origin,
     /// Where the other side is, by its address.
     pub class: &'static str,
-    /// `peer`'s address as header value, made once.
+    /// The client's address as header value, made once.
     pub forwarded_for: HeaderValue,
-    /// `local`'s port as header value, made once.
+    /// The port that the client connected to as header value, made once.
     pub forwarded_port: HeaderValue,
     timeouts: Rc<Timeouts>,
     guard: RefCell<Guard>,
@@ -64,8 +82,7 @@ impl Client {
     /// A connection of which nothing has been read.
     pub fn new(
         socket: Rc<Socket>,
-        peer: SocketAddr,
-        local: SocketAddr,
+        origin: Origin,
         class: &'static str,
         timeouts: &Rc<Timeouts>,
         limits: &Limits,
@@ -73,10 +90,10 @@ impl Client {
         socket.wait_at_most(timeouts.header);
         Rc::new(Client {
             socket,
-            peer,
             class,
-            forwarded_for: text_value(&peer.ip().to_canonical().to_string()),
-            forwarded_port: text_value(&local.port().to_string()),
+            forwarded_for: text_value(&origin.client.to_string()),
+            forwarded_port: text_value(&origin.port.to_string()),
+            origin,
             timeouts: timeouts.clone(),
             guard: RefCell::new(Guard::new(limits.max_head_bytes, limits.max_headers)),
             protocol: Cell::new(Protocol::Unknown),
@@ -90,6 +107,14 @@ impl Client {
             waiting: RefCell::default(),
             tunnel: RefCell::default(),
         })
+    }
+
+    /// The address that a request is from.
+    pub fn address(&self, headers: &HeaderMap, settings: &RealIp) -> IpAddr {
+        match self.origin.names_client {
+            true => real_ip::client(headers, self.origin.client, &settings.trusted),
+            false => self.origin.client,
+        }
     }
 
     /// Which protocol it turned out to be.
@@ -288,7 +313,8 @@ fn first(data: &[u8], n: usize) -> &[u8] {
     data.get(..n).unwrap_or(data)
 }
 
-fn text_value(text: &str) -> HeaderValue {
+/// A text that we make as a header value.
+pub fn text_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("unknown"))
 }
 

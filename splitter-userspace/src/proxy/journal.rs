@@ -1,7 +1,7 @@
 //! What is remembered of a request until it ends, to be counted and logged once.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ pub struct Journal {
     version: Version,
     target: Option<PathAndQuery>,
     host: Option<HeaderValue>,
+    caller: IpAddr,
     headers: HeaderMap,
     request_id: HeaderValue,
     request_head: u64,
@@ -38,11 +39,15 @@ pub struct Journal {
     pub upstream: Option<UpstreamRecord>,
     /// When the (last) Endpoint was chosen.
     pub picked: Option<Instant>,
+    /// Whether the client is to be told faults in gRPC's words too.
+    pub grpc: bool,
     /// The request's body, if it has one.
     pub upload: Option<Rc<Upload>>,
     status: u16,
     response_bytes: u64,
     fault: Option<Fault>,
+    /// The policy that answered.
+    policy: Option<&'static str>,
     done: bool,
     /// Counts the request as being in hand.
     _open: OpenGuard,
@@ -75,6 +80,7 @@ impl Journal {
             version: parts.version,
             target: parts.uri.path_and_query().cloned(),
             host: None,
+            caller: client.address(&parts.headers, worker.real_ip()),
             headers,
             request_id,
             request_head: head_size(parts),
@@ -82,10 +88,12 @@ impl Journal {
             decision: None,
             upstream: None,
             picked: None,
+            grpc: false,
             upload: None,
             status: 0,
             response_bytes: 0,
             fault: None,
+            policy: None,
             done: false,
             _open: worker.connections().request(),
         })
@@ -94,6 +102,11 @@ impl Journal {
     /// The state that the request is served by.
     pub fn current(&self) -> &Rc<Current> {
         &self.current
+    }
+
+    /// The address that the request is from.
+    pub fn caller(&self) -> IpAddr {
+        self.caller
     }
 
     /// An Endpoint is chosen: its time begins. For the first one that is the request's begin, to
@@ -139,6 +152,12 @@ impl Journal {
         self.fault = fault;
     }
 
+    /// A policy of the Location answers with this status.
+    pub fn answer_by(&mut self, policy: &'static str, status: u16) {
+        self.status = status;
+        self.policy = Some(policy);
+    }
+
     /// Counts bytes of the answer's body.
     pub fn sent(&mut self, bytes: usize) {
         self.response_bytes += bytes as u64;
@@ -181,10 +200,10 @@ impl Journal {
             live: &self.current.live,
             location,
             decision: self.decision,
-            fault: self.fault.map(Fault::name),
+            fault: self.fault.map(Fault::name).or(self.policy),
             pool: self.worker.name(),
             class: self.client.class,
-            client: self.client.peer.ip(),
+            client: self.caller,
             method: &self.method,
             host: &host,
             target: self.target.as_ref().map_or("", PathAndQuery::as_str),

@@ -14,18 +14,20 @@ use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, resp
 use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
-use super::client::{Client, Protocol};
+use super::client::{Client, Protocol, text_value};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
+use super::grpc;
 use super::headers::{self, Forwarded};
+use super::http2::{self, Hold};
 use super::journal::Journal;
-use super::policy::{self, Refusal, Reply, Rewritten};
+use super::policy::{self, Asked, Refusal, Reply, Rewritten};
 use super::target;
 use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::{Place, Worker};
 use crate::model::{self, Backend};
-use crate::routing::{Asked, Scheme};
+use crate::routing::{Aim, Scheme};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -41,7 +43,7 @@ pub async fn serve(
     request: Request<Incoming>,
 ) -> io::Result<Response<AnswerBody>> {
     let (mut parts, body) = request.into_parts();
-    let request_id = worker.request_id(&parts.headers);
+    let request_id = worker.request_id(&client, &parts.headers);
     let current = worker.current();
     let mut journal = Journal::begin(&worker, &client, &current, &parts, request_id.clone());
     let body = RequestBody::new(body, &client, worker.timeouts().read);
@@ -103,15 +105,25 @@ fn prepare(
     let policy = place.location().and_then(|it| it.policy.as_deref());
     let mut rewritten = None;
     if let Some(policy) = policy {
-        let asked = asked(worker, &place, parts, host_text);
+        let aim = aim(client, &place, parts, host_text);
+        let asked = Asked {
+            client: journal.caller(),
+            aim,
+        };
         policy::enter(policy, &asked)?;
         let rewrite = policy.rewrite.as_ref();
-        rewritten = rewrite.map(|it| Rewritten::of(it, &asked)).transpose()?;
+        rewritten = rewrite.map(|it| Rewritten::of(it, &aim)).transpose()?;
     }
-    policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let terms = Terms::new(worker.timeouts(), policy);
+    let http2 = terms.protocol == model::Protocol::Grpc;
+    journal.grpc = http2 && grpc::is_grpc(&parts.headers);
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let backend = worker.choose(&place, parts, journal)?;
 
+    let address = match journal.caller() {
+        caller if caller == client.origin.client => client.forwarded_for.clone(),
+        caller => text_value(&caller.to_string()),
+    };
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
     let upgrade = hop.upgrade.filter(|protocol| {
         parts.version == Version::HTTP_11
@@ -123,11 +135,12 @@ fn prepare(
         &mut parts.headers,
         &Forwarded {
             client: &client.forwarded_for,
+            address: &address,
             host: &host,
             port: &client.forwarded_port,
-            scheme: "http",
+            scheme: client.origin.scheme,
             request_id,
-            trust: worker.trusts_forwarded(),
+            trust: client.origin.forwards,
         },
     );
     if let Some(protocol) = &upgrade {
@@ -157,6 +170,9 @@ fn prepare(
     if let Some(policy) = policy {
         policy::toward(policy, parts);
     }
+    if http2 {
+        http2::into_http2(parts)?;
+    }
     Ok(Prepared {
         upgrade,
         backend,
@@ -165,20 +181,15 @@ fn prepare(
 }
 
 /// What the client asks for, as policies see it.
-fn asked<'a>(
-    worker: &Worker,
-    place: &'a Place,
-    parts: &'a request::Parts,
-    host: &'a str,
-) -> Asked<'a> {
-    let said = |name| match worker.trusts_forwarded() {
+fn aim<'a>(client: &Client, place: &'a Place, parts: &'a request::Parts, host: &'a str) -> Aim<'a> {
+    let said = |name| match client.origin.forwards {
         true => parts.headers.get(name),
         false => None,
     };
     let proto = said(headers::X_FORWARDED_PROTO).map(HeaderValue::as_bytes);
-    Asked {
-        // TLS is not terminated yet.
-        scheme: Scheme::of(false, false, proto),
+    Aim {
+        // Nobody listens for https here yet; it is a balancer in front that says so.
+        scheme: Scheme::of(client.origin.scheme == "https", false, proto),
         http_host: host,
         outer_host: said(headers::X_FORWARDED_HOST).and_then(|host| host.to_str().ok()),
         path: parts.uri.path(),
@@ -196,6 +207,20 @@ fn origin_form(uri: &Uri) -> Uri {
     target.map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
+/// Where an answer's body comes from.
+enum From {
+    Http1(Incoming, Box<Upstream>),
+    Http2(Incoming, Hold),
+}
+
+impl From {
+    fn body(&self) -> &Incoming {
+        match self {
+            From::Http1(body, _) | From::Http2(body, _) => body,
+        }
+    }
+}
+
 /// Passes the backend's answer on.
 fn answer(
     worker: &Rc<Worker>,
@@ -204,8 +229,16 @@ fn answer(
     upgrade: Option<HeaderValue>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
-    let Exchanged { response, upstream } = exchanged;
-    let (mut parts, body) = response.into_parts();
+    let (mut parts, from) = match exchanged {
+        Exchanged::Http1 { response, upstream } => {
+            let (parts, body) = response.into_parts();
+            (parts, From::Http1(body, upstream))
+        }
+        Exchanged::Http2 { response, hold } => {
+            let (parts, body) = response.into_parts();
+            (parts, From::Http2(body, hold))
+        }
+    };
     if !headers::has_known_coding(&parts.headers) {
         return own_answer(worker, Fault::UpstreamInvalid, journal);
     }
@@ -214,9 +247,12 @@ fn answer(
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return switch(worker, client, parts, upstream, upgrade, journal);
+        return match from {
+            From::Http1(_, upstream) => switch(worker, client, parts, upstream, upgrade, journal),
+            From::Http2(..) => own_answer(worker, Fault::UpstreamInvalid, journal),
+        };
     }
-    if journal.is_http10() && body.size_hint().exact().is_none() {
+    if journal.is_http10() && from.body().size_hint().exact().is_none() {
         // The close is what tells the client the end.
         client.answer_until_close();
         parts
@@ -225,7 +261,12 @@ fn answer(
     }
     close_if_draining(worker, client, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
-    let body = AnswerBody::stream(body, upstream, worker.pool().clone(), journal);
+    let body = match from {
+        From::Http1(body, upstream) => {
+            AnswerBody::stream(body, upstream, worker.pool().clone(), journal)
+        }
+        From::Http2(body, hold) => AnswerBody::http2(body, hold, journal),
+    };
     Ok(Response::from_parts(parts, body))
 }
 
@@ -265,6 +306,9 @@ fn own_answer(
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     journal.answer(status.as_u16(), Some(fault));
+    if journal.grpc {
+        return Ok(grpc_answer(fault, journal));
+    }
     let text = own_text(fault);
     let mut response = Response::builder()
         .status(status)
@@ -290,6 +334,16 @@ fn own_answer(
         .map_err(io::Error::other)
 }
 
+/// The proxy's own answer to a client that speaks gRPC: a head without a body.
+fn grpc_answer(fault: Fault, journal: Box<Journal>) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::whole(Bytes::new(), journal));
+    *response.status_mut() = fault.status();
+    let headers = response.headers_mut();
+    headers.insert(SERVER, NAME);
+    grpc::say(fault, headers);
+    response
+}
+
 /// The answer of a policy.
 fn policy_answer(
     worker: &Rc<Worker>,
@@ -297,7 +351,7 @@ fn policy_answer(
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
-    journal.answer(reply.status.as_u16(), None);
+    journal.answer_by(reply.name, reply.status.as_u16());
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()

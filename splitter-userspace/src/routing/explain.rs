@@ -1,5 +1,6 @@
 //! Why a request is answered by whom: the same decision as the proxy makes, with each step shown.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
@@ -8,13 +9,13 @@ use serde::Serialize;
 use super::{Found, Router, normalize};
 use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot};
 
-mod away;
+mod gate;
 mod place;
 mod share;
 #[cfg(test)]
 mod tests;
 
-pub use away::{Away, Who};
+pub use gate::GateStep;
 pub use place::{HostCandidate, PathCandidate, Reading};
 pub use share::{Answered, RuleAnswer, RuleStep, VariantShare};
 
@@ -31,6 +32,8 @@ pub struct Query<'a> {
     pub query: Option<&'a str>,
     /// All headers, Cookie among them.
     pub headers: &'a HeaderMap,
+    /// The address that it is from, if that is to be told.
+    pub client: Option<IpAddr>,
 }
 
 /// Each step of a request's way to a Variant.
@@ -76,12 +79,11 @@ pub struct Answer {
     pub location: LocationKey,
     /// The main Ingress that owns it.
     pub ingress: ObjectRef,
+    /// What stands before the choice of a Variant, in the order in which it is asked.
+    pub gates: Vec<GateStep>,
     /// What holds for its requests whoever answers, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Arc<Policy>>,
-    /// Where policies send the request, in place of a pod.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub away: Vec<Away>,
     /// The path and query that the pods see instead, if any; empty when it cannot be sent (400).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewritten: Option<String>,

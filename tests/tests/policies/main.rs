@@ -6,12 +6,14 @@
 )]
 
 mod access_log;
+mod addresses;
 mod body_size;
 mod buffering;
 mod dump;
 mod hosts;
 mod http_version;
 mod https;
+mod proxy_protocol;
 mod redirect;
 mod retry;
 mod rewrite;

@@ -166,7 +166,7 @@ proptest! {
         let router = Router::build(&snapshot);
         let query = Query {
             method: &Method::GET, host: &host, path: &path, query: None,
-            headers: &HeaderMap::new(),
+            headers: &HeaderMap::new(), client: None,
         };
         let explanation = explain(&snapshot, &router, &query);
         let first = explanation.paths.first().map(|path| path.location.clone());

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Report;
 use crate::model::{CookieTest, HeaderTest, Policy, Test};
 use crate::routing::explain::{
-    Answer, Answered, Away, Explanation, Outcome, Reading, RuleAnswer, RuleStep, VariantShare, Who,
+    Answer, Answered, Explanation, GateStep, Outcome, Reading, RuleAnswer, RuleStep, VariantShare,
 };
 
 pub(super) fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -102,16 +102,16 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     if let Some(policy) = &answer.policy {
         policies(policy, out)?;
     }
-    for away in &answer.away {
-        redirect(away, out)?;
-    }
     match answer.rewritten.as_deref() {
-        Some("") => return verdict("400: the rewritten path leads out of the target", out),
+        Some("") => writeln!(out, "\nrewritten\n  not possible: answers 400")?,
         Some(target) => writeln!(out, "\nrewritten\n  pods see {target}")?,
         None => {}
     }
-    if answer.away.iter().any(|away| away.who == Who::All) {
-        return verdict("the redirect above, no pod is asked", out);
+    if !answer.gates.is_empty() {
+        writeln!(out, "\ngates, in order")?;
+    }
+    for step in &answer.gates {
+        gate(step, out)?;
     }
     if !answer.rules.is_empty() {
         writeln!(out, "\nrules, in order")?;
@@ -125,6 +125,7 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     }
     match &answer.answered {
         Answered::ByWeight => verdict("by chance, as the shares above say", out),
+        Answered::ByGate { gate, status } => verdict(&format!("{status}: by the gate {gate}"), out),
         Answered::By { variant, reason } => {
             verdict(&format!("{variant} (reason: {})", reason.as_str()), out)
         }
@@ -134,16 +135,12 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-fn redirect(away: &Away, out: &mut impl Write) -> io::Result<()> {
-    let who = match away.who {
-        Who::All => "",
-        Who::Http => ", for clients that came by http",
-        Who::HttpOnceSecured => {
-            ", for clients that came by http, where https is served or a trusted balancer says so"
-        }
+fn gate(step: &GateStep, out: &mut impl Write) -> io::Result<()> {
+    let result = match step.answers {
+        Some(status) => format!(": answers {status}"),
+        None => String::new(),
     };
-    let (status, target) = (away.status, &away.target);
-    writeln!(out, "\nredirect\n  {status} to {target}{who}")
+    writeln!(out, "  {}: {}{result}", step.name, step.says)
 }
 
 /// Each policy by its name in the dump, with its value in one line.

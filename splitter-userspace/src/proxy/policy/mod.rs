@@ -7,6 +7,8 @@ mod redirect;
 mod reply;
 mod rewrite;
 
+use std::net::IpAddr;
+
 use http::header::{CONNECTION, HOST};
 use http::{HeaderValue, Version, request};
 
@@ -14,8 +16,17 @@ pub use body::admit;
 pub use reply::{Refusal, Reply};
 pub use rewrite::Rewritten;
 
+use super::fault::Fault;
 use crate::model::{Policy, Protocol};
-use crate::routing::Asked;
+use crate::routing::Aim;
+
+/// What the gates look at.
+pub struct Asked<'a> {
+    /// The address that the request is from.
+    pub client: IpAddr,
+    /// What it asks for.
+    pub aim: Aim<'a>,
+}
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
 /// counts for no Variant.
@@ -24,12 +35,16 @@ use crate::routing::Asked;
 /// The answer, if a gate gives one.
 pub fn enter(policy: &Policy, asked: &Asked<'_>) -> Result<(), Refusal> {
     if let Some(redirect) = &policy.redirect {
-        return Err(redirect::reply(redirect, asked).into());
+        return Err(redirect::reply(redirect, &asked.aim).into());
     }
     if let Some(https) = policy.https
-        && let Some(reply) = redirect::to_https(https, asked)
+        && let Some(reply) = redirect::to_https(https, &asked.aim)
     {
         return Err(reply.into());
+    }
+    let addresses = policy.addresses.as_ref();
+    if addresses.is_some_and(|it| !it.admit(asked.client)) {
+        return Err(Fault::AddressDenied.into());
     }
     Ok(())
 }

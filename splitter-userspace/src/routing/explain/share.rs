@@ -3,13 +3,12 @@
 use http::HeaderMap;
 use serde::Serialize;
 
-use super::away::away;
-use super::{Answer, Query};
+use super::{Answer, Query, gate};
 use crate::model::{
     Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef, STABLE, Snapshot, Test,
 };
 use crate::routing::{
-    self, Asked, Chosen, Decision, Draw, Reason, Scheme, ask, decide, resolve, rewrite, seen,
+    self, Aim, Chosen, Decision, Draw, Reason, Scheme, ask, decide, resolve, rewrite, seen,
 };
 
 /// One rule and what it says about the request.
@@ -80,13 +79,20 @@ pub enum Answered {
         /// What decided for it.
         reason: Reason,
     },
+    /// No Variant: one of the gates.
+    ByGate {
+        /// Its name.
+        gate: &'static str,
+        /// The status.
+        status: u16,
+    },
     /// Chance, by the shares of the Variants.
     ByWeight,
 }
 
 pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>) -> Answer {
     let headers = query.headers;
-    let asked = Asked {
+    let aim = Aim {
         scheme: Scheme::Http { secured: false },
         http_host: query.host,
         outer_host: None,
@@ -95,6 +101,10 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
         pattern: location.pattern.as_ref(),
     };
     let policy = location.policy.as_deref();
+    let gates = policy.map_or_else(Vec::new, |it| gate::steps(it, query, &aim));
+    let closed = gates
+        .iter()
+        .find_map(|step| Some((step.name, step.answers?)));
     let split = &location.split;
     let mut draw = Drawn(false);
     let decision = decide(split, headers, &split.weights(), &mut draw);
@@ -102,13 +112,15 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
         location: location.key.clone(),
         ingress: location.ingress.clone(),
         policy: location.policy.clone(),
-        away: policy.map_or_else(Vec::new, |policy| away(policy, &asked)),
         rewritten: policy
             .and_then(|policy| policy.rewrite.as_ref())
-            .map(|it| rewrite(it, &asked).map_or_else(|_| String::new(), |it| it.to_string())),
+            .map(|it| rewrite(it, &aim).map_or_else(|_| String::new(), |it| it.to_string())),
         rules: rules(location, headers),
         variants: variants(snapshot, location),
-        answered: if draw.0 {
+        gates,
+        answered: if let Some((gate, status)) = closed {
+            Answered::ByGate { gate, status }
+        } else if draw.0 {
             Answered::ByWeight
         } else {
             answered(snapshot, location, decision)

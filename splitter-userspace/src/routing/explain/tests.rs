@@ -17,6 +17,7 @@ fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> E
         path,
         query: None,
         headers: &headers,
+        client: None,
     };
     explain(snapshot, &Router::build(snapshot), &query)
 }

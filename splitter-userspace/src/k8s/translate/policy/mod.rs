@@ -2,10 +2,12 @@
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
 mod access_log;
+mod addresses;
 mod body;
 mod exchange;
 mod flag;
 mod https;
+mod protocol;
 mod redirect;
 mod retry;
 mod rewrite;
@@ -24,8 +26,11 @@ pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
+    "allowlist-source-range",
     "app-root",
+    "backend-protocol",
     "client-body-buffer-size",
+    "denylist-source-range",
     "enable-access-log",
     "force-ssl-redirect",
     "from-to-www-redirect",
@@ -53,6 +58,7 @@ const SUPPORTED: &[&str] = &[
     "temporal-redirect-code",
     "upstream-vhost",
     "use-regex",
+    "whitelist-source-range",
     "x-forwarded-prefix",
 ];
 
@@ -73,23 +79,42 @@ pub(super) struct MainPolicy {
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
     let (paths, rewrite) = rewrite::read(view, problems);
-    let closed = unsupported::close(view, problems);
+    let mut closed = Closed(unsupported::close(view, problems));
+    let addresses = closed.unless(addresses::read(view, problems));
+    let mut exchange = exchange::read(view, problems);
+    if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
+        exchange.protocol = protocol;
+    }
     let broken = paths.broken.then_some(BackendFault::RewriteInvalid);
     MainPolicy {
-        closed: closed.or(broken),
+        closed: closed.0.or(broken),
         policy: Policy {
+            addresses,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
             // It depends on the host, see `site`.
             https: None,
             rewrite,
-            exchange: exchange::read(view, problems),
+            exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
         },
         paths,
         https: https::read(view, problems),
         site: site::read(view, problems),
+    }
+}
+
+/// Why the Locations must not be served, if so. The guard is the one to name when there is more.
+struct Closed(Option<BackendFault>);
+
+impl Closed {
+    /// What was read, or nothing, and the fault noted.
+    fn unless<T: Default>(&mut self, read: Result<T, BackendFault>) -> T {
+        read.unwrap_or_else(|fault| {
+            self.0 = self.0.into_iter().chain([fault]).min();
+            T::default()
+        })
     }
 }
 

@@ -1,0 +1,76 @@
+//! The gates of a Location: policies that may answer a request by themselves.
+
+use serde::Serialize;
+
+use super::Query;
+use crate::model::{Addresses, HttpsRedirect, Policy};
+use crate::routing::{Aim, Scheme};
+
+/// One gate and what it says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GateStep {
+    /// What it is called, by its main annotation.
+    pub name: &'static str,
+    /// What it says, for people.
+    pub says: String,
+    /// The status that it answers this request with, if it does.
+    pub answers: Option<u16>,
+}
+
+/// The gates in the order in which the proxy asks them; those after one that answers are shown, too.
+pub(super) fn steps(policy: &Policy, query: &Query<'_>, aim: &Aim<'_>) -> Vec<GateStep> {
+    let mut steps = Vec::new();
+    if let Some(redirect) = &policy.redirect {
+        steps.push(GateStep {
+            name: "redirect",
+            says: format!("sends every client to {}", aim.redirected(redirect)),
+            answers: Some(redirect.status),
+        });
+    }
+    if let Some(redirect) = policy.https {
+        steps.extend(https(redirect, aim));
+    }
+    if let Some(lists) = &policy.addresses {
+        steps.push(addresses(lists, query));
+    }
+    steps
+}
+
+/// It depends on how the client came, which is not told.
+fn https(redirect: HttpsRedirect, aim: &Aim<'_>) -> Option<GateStep> {
+    let by_http = Aim {
+        scheme: Scheme::Http { secured: true },
+        ..*aim
+    };
+    let target = by_http.by_https(redirect)?;
+    let only = match redirect.forced {
+        true => "",
+        false => ", where https is served or a trusted balancer says how they came",
+    };
+    Some(GateStep {
+        name: "https-redirect",
+        says: format!("sends clients that came by http to {target} with 308{only}"),
+        answers: None,
+    })
+}
+
+fn addresses(lists: &Addresses, query: &Query<'_>) -> GateStep {
+    let mut says = Vec::new();
+    if let Some(deny) = &lists.deny {
+        says.push(format!("keeps out {deny}"));
+    }
+    if let Some(allow) = &lists.allow {
+        says.push(format!("lets in {allow} only"));
+    }
+    let admitted = query.client.map(|client| (client, lists.admit(client)));
+    says.push(match admitted {
+        Some((client, true)) => format!("{client} may call"),
+        Some((client, false)) => format!("{client} may not call"),
+        None => "no client address is given (--client)".to_owned(),
+    });
+    GateStep {
+        name: "source-range",
+        says: says.join("; "),
+        answers: admitted.and_then(|(_, admitted)| (!admitted).then_some(403)),
+    }
+}
