@@ -27,7 +27,7 @@ use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::{Place, Worker};
 use crate::model::{self, Backend};
-use crate::routing::{Aim, Scheme};
+use crate::routing::{Wanted, Scheme};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -105,14 +105,14 @@ fn prepare(
     let policy = place.location().and_then(|it| it.policy.as_deref());
     let mut rewritten = None;
     if let Some(policy) = policy {
-        let aim = aim(client, &place, parts, host_text);
+        let wanted = wanted(client, &place, parts, host_text);
         let asked = Asked {
             client: journal.caller(),
-            aim,
+            wanted,
         };
         policy::enter(policy, &asked)?;
         let rewrite = policy.rewrite.as_ref();
-        rewritten = rewrite.map(|it| Rewritten::of(it, &aim)).transpose()?;
+        rewritten = rewrite.map(|it| Rewritten::of(it, &wanted)).transpose()?;
     }
     let terms = Terms::new(worker.timeouts(), policy);
     let http2 = terms.protocol == model::Protocol::Grpc;
@@ -181,13 +181,13 @@ fn prepare(
 }
 
 /// What the client asks for, as policies see it.
-fn aim<'a>(client: &Client, place: &'a Place, parts: &'a request::Parts, host: &'a str) -> Aim<'a> {
+fn wanted<'a>(client: &Client, place: &'a Place, parts: &'a request::Parts, host: &'a str) -> Wanted<'a> {
     let said = |name| match client.origin.forwards {
         true => parts.headers.get(name),
         false => None,
     };
     let proto = said(headers::X_FORWARDED_PROTO).map(HeaderValue::as_bytes);
-    Aim {
+    Wanted {
         // Nobody listens for https here yet; it is a balancer in front that says so.
         scheme: Scheme::of(client.origin.scheme == "https", false, proto),
         http_host: host,

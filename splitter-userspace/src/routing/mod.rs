@@ -5,7 +5,7 @@
 //! Variant with the weights of the Location's slot and a draw from the worker's [`Blocks`],
 //! [`resolve`] the Backend, and let the worker's [`Picker`] choose an Endpoint.
 
-mod aim;
+mod wanted;
 mod decide;
 mod draw;
 pub mod explain;
@@ -23,7 +23,7 @@ mod router;
 mod seen;
 mod text;
 
-pub use aim::{Aim, Scheme};
+pub use wanted::{Wanted, Scheme};
 pub use decide::{Answer, Decision, Draw, Reason, ask, decide};
 pub use draw::{Blocks, MAX_BLOCKS, SlotDraw};
 pub use health::{FIRST_EJECTION_MS, FORGET_MS, Health, LONGEST_EJECTION_MS, MAX_EJECTED, Tick};

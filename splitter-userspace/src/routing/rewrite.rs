@@ -2,7 +2,7 @@
 
 use http::uri::PathAndQuery;
 
-use super::aim::Aim;
+use super::wanted::Wanted;
 use super::path::canonical;
 use crate::model::Rewrite;
 
@@ -18,8 +18,8 @@ pub struct Unsendable;
 ///
 /// # Errors
 /// When it has an element `..` in any reading, or is longer than a request's target can be (64 KiB).
-pub fn rewrite(rewrite: &Rewrite, aim: &Aim<'_>) -> Result<PathAndQuery, Unsendable> {
-    let filled = aim.fill(&rewrite.path);
+pub fn rewrite(rewrite: &Rewrite, wanted: &Wanted<'_>) -> Result<PathAndQuery, Unsendable> {
+    let filled = wanted.fill(&rewrite.path);
     let path = canonical(&filled);
     let path = path.trim_start_matches('/');
     if climbs(path) {
@@ -28,8 +28,8 @@ pub fn rewrite(rewrite: &Rewrite, aim: &Aim<'_>) -> Result<PathAndQuery, Unsenda
     let mut target = String::with_capacity(path.len() + 1);
     target.push('/');
     target.push_str(path);
-    let own = rewrite.query.as_ref().map(|it| aim.fill_query(it));
-    let clients = aim.query.filter(|_| !rewrite.drop_query);
+    let own = rewrite.query.as_ref().map(|it| wanted.fill_query(it));
+    let clients = wanted.query.filter(|_| !rewrite.drop_query);
     let mut separator = '?';
     for query in own.as_deref().into_iter().chain(clients) {
         target.push(separator);
@@ -73,7 +73,7 @@ mod tests {
 
     fn run(pattern: &str, to: &str, path: &str, query: Option<&str>) -> Option<String> {
         let pattern = PathPattern::new(&[pattern]).unwrap();
-        let aim = Aim {
+        let wanted = Wanted {
             scheme: Scheme::Https,
             http_host: "a.test",
             outer_host: None,
@@ -81,7 +81,7 @@ mod tests {
             query,
             pattern: Some(&pattern),
         };
-        let sent = rewrite(&target(to), &aim);
+        let sent = rewrite(&target(to), &wanted);
         sent.ok().map(|sent| sent.to_string())
     }
 

@@ -18,14 +18,14 @@ pub use rewrite::Rewritten;
 
 use super::fault::Fault;
 use crate::model::{Policy, Protocol};
-use crate::routing::Aim;
+use crate::routing::Wanted;
 
 /// What the gates look at.
 pub struct Asked<'a> {
     /// The address that the request is from.
     pub client: IpAddr,
     /// What it asks for.
-    pub aim: Aim<'a>,
+    pub wanted: Wanted<'a>,
 }
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
@@ -35,10 +35,10 @@ pub struct Asked<'a> {
 /// The answer, if a gate gives one.
 pub fn enter(policy: &Policy, asked: &Asked<'_>) -> Result<(), Refusal> {
     if let Some(redirect) = &policy.redirect {
-        return Err(redirect::reply(redirect, &asked.aim).into());
+        return Err(redirect::reply(redirect, &asked.wanted).into());
     }
     if let Some(https) = policy.https
-        && let Some(reply) = redirect::to_https(https, &asked.aim)
+        && let Some(reply) = redirect::to_https(https, &asked.wanted)
     {
         return Err(reply.into());
     }

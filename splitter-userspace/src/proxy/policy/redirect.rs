@@ -2,17 +2,17 @@ use http::{HeaderValue, StatusCode, header};
 
 use super::Reply;
 use crate::model::{HttpsRedirect, Redirect};
-use crate::routing::Aim;
+use crate::routing::Wanted;
 
 /// The answer that sends the client elsewhere.
-pub fn reply(redirect: &Redirect, aim: &Aim<'_>) -> Reply {
+pub fn reply(redirect: &Redirect, wanted: &Wanted<'_>) -> Reply {
     let status = StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::MOVED_PERMANENTLY);
-    to("redirect", status, &aim.redirected(redirect))
+    to("redirect", status, &wanted.redirected(redirect))
 }
 
 /// The answer that sends a client from http to https, if it is to go.
-pub fn to_https(redirect: HttpsRedirect, aim: &Aim<'_>) -> Option<Reply> {
-    let target = aim.by_https(redirect)?;
+pub fn to_https(redirect: HttpsRedirect, wanted: &Wanted<'_>) -> Option<Reply> {
+    let target = wanted.by_https(redirect)?;
     Some(to(
         "https-redirect",
         StatusCode::PERMANENT_REDIRECT,

@@ -3,7 +3,7 @@ use http::{HeaderName, HeaderValue, Uri, request};
 
 use crate::model::Rewrite;
 use crate::proxy::fault::Fault;
-use crate::routing::{self, Aim, Unsendable};
+use crate::routing::{self, Wanted, Unsendable};
 
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
@@ -16,9 +16,9 @@ pub struct Rewritten {
 impl Rewritten {
     /// # Errors
     /// When the path that comes out must not be sent.
-    pub fn of(rewrite: &Rewrite, aim: &Aim<'_>) -> Result<Self, Fault> {
-        let target = routing::rewrite(rewrite, aim).map_err(|Unsendable| Fault::UnsendablePath)?;
-        let prefix = rewrite.prefix.as_ref().map(|prefix| aim.fill(prefix));
+    pub fn of(rewrite: &Rewrite, wanted: &Wanted<'_>) -> Result<Self, Fault> {
+        let target = routing::rewrite(rewrite, wanted).map_err(|Unsendable| Fault::UnsendablePath)?;
+        let prefix = rewrite.prefix.as_ref().map(|prefix| wanted.fill(prefix));
         Ok(Rewritten {
             target,
             prefix: prefix.and_then(|prefix| HeaderValue::try_from(prefix).ok()),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Query;
 use crate::model::{Addresses, HttpsRedirect, Policy};
-use crate::routing::{Aim, Scheme};
+use crate::routing::{Wanted, Scheme};
 
 /// One gate and what it says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,17 +18,17 @@ pub struct GateStep {
 }
 
 /// The gates in the order in which the proxy asks them; those after one that answers are shown, too.
-pub(super) fn steps(policy: &Policy, query: &Query<'_>, aim: &Aim<'_>) -> Vec<GateStep> {
+pub(super) fn steps(policy: &Policy, query: &Query<'_>, wanted: &Wanted<'_>) -> Vec<GateStep> {
     let mut steps = Vec::new();
     if let Some(redirect) = &policy.redirect {
         steps.push(GateStep {
             name: "redirect",
-            says: format!("sends every client to {}", aim.redirected(redirect)),
+            says: format!("sends every client to {}", wanted.redirected(redirect)),
             answers: Some(redirect.status),
         });
     }
     if let Some(redirect) = policy.https {
-        steps.extend(https(redirect, aim));
+        steps.extend(https(redirect, wanted));
     }
     if let Some(lists) = &policy.addresses {
         steps.push(addresses(lists, query));
@@ -37,10 +37,10 @@ pub(super) fn steps(policy: &Policy, query: &Query<'_>, aim: &Aim<'_>) -> Vec<Ga
 }
 
 /// It depends on how the client came, which is not told.
-fn https(redirect: HttpsRedirect, aim: &Aim<'_>) -> Option<GateStep> {
-    let by_http = Aim {
+fn https(redirect: HttpsRedirect, wanted: &Wanted<'_>) -> Option<GateStep> {
+    let by_http = Wanted {
         scheme: Scheme::Http { secured: true },
-        ..*aim
+        ..*wanted
     };
     let target = by_http.by_https(redirect)?;
     let only = match redirect.forced {

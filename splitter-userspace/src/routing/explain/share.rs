@@ -8,7 +8,7 @@ use crate::model::{
     Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef, STABLE, Snapshot, Test,
 };
 use crate::routing::{
-    self, Aim, Chosen, Decision, Draw, Reason, Scheme, ask, decide, resolve, rewrite, seen,
+    self, Wanted, Chosen, Decision, Draw, Reason, Scheme, ask, decide, resolve, rewrite, seen,
 };
 
 /// One rule and what it says about the request.
@@ -92,7 +92,7 @@ pub enum Answered {
 
 pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>) -> Answer {
     let headers = query.headers;
-    let aim = Aim {
+    let wanted = Wanted {
         scheme: Scheme::Http { secured: false },
         http_host: query.host,
         outer_host: None,
@@ -101,7 +101,7 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
         pattern: location.pattern.as_ref(),
     };
     let policy = location.policy.as_deref();
-    let gates = policy.map_or_else(Vec::new, |it| gate::steps(it, query, &aim));
+    let gates = policy.map_or_else(Vec::new, |it| gate::steps(it, query, &wanted));
     let closed = gates
         .iter()
         .find_map(|step| Some((step.name, step.answers?)));
@@ -114,7 +114,7 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
         policy: location.policy.clone(),
         rewritten: policy
             .and_then(|policy| policy.rewrite.as_ref())
-            .map(|it| rewrite(it, &aim).map_or_else(|_| String::new(), |it| it.to_string())),
+            .map(|it| rewrite(it, &wanted).map_or_else(|_| String::new(), |it| it.to_string())),
         rules: rules(location, headers),
         variants: variants(snapshot, location),
         gates,

@@ -8,7 +8,7 @@ use crate::model::{HttpsRedirect, PathPattern, Piece, Redirect, Template, Variab
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Aim<'a> {
+pub struct Wanted<'a> {
     /// How the client came.
     pub scheme: Scheme,
     /// Host and port as the client wrote them.
@@ -59,7 +59,7 @@ impl Scheme {
     }
 }
 
-impl Aim<'_> {
+impl Wanted<'_> {
     /// The text of a template.
     pub fn fill(&self, template: &Template) -> String {
         self.fill_with(template, String::push_str)
@@ -147,7 +147,7 @@ impl Aim<'_> {
     }
 }
 
-impl<'a> Aim<'a> {
+impl<'a> Wanted<'a> {
     /// The host that the client asked for, without its port; none when it named none.
     fn place(&self) -> Option<Cow<'a, str>> {
         let outer = self.outer_host.and_then(|hosts| hosts.split(',').next());
@@ -167,8 +167,8 @@ mod tests {
 
     const CLEAR: Scheme = Scheme::Http { secured: false };
 
-    fn asked<'a>(scheme: Scheme, path: &'a str, query: Option<&'a str>) -> Aim<'a> {
-        Aim {
+    fn asked<'a>(scheme: Scheme, path: &'a str, query: Option<&'a str>) -> Wanted<'a> {
+        Wanted {
             scheme,
             http_host: "A.test:8080",
             outer_host: None,
