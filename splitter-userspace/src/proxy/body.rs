@@ -11,10 +11,11 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::client::Client;
+use super::codec::{BodyLength, Broken};
 use super::fault::Fault;
-use super::io::Link;
 use super::journal::Journal;
 use super::pool::UpstreamPool;
+use super::socket::Socket;
 use super::upstream::Upstream;
 
 /// How much longer than the client's own deadline the backend's connection waits for a body, so
@@ -45,7 +46,7 @@ pub struct Stream {
     body: Incoming,
     client: Rc<Client>,
     upload: Rc<Upload>,
-    link: Option<Rc<Link>>,
+    touched: bool,
     timeout: Duration,
 }
 
@@ -59,15 +60,20 @@ impl RequestBody {
             body,
             client: client.clone(),
             upload: Rc::default(),
-            link: None,
+            touched: false,
             timeout,
         }))
     }
 
-    /// Names the connection that the body goes to.
-    pub fn send_to(&mut self, link: &Rc<Link>) {
-        if let RequestBody::Stream(stream) = self {
-            stream.link = Some(link.clone());
+    /// How the backend is told the end of the body. `given` says that the client gave a length.
+    pub fn length(&self, given: bool) -> BodyLength {
+        match self {
+            RequestBody::Empty if given => BodyLength::Known(0),
+            RequestBody::Empty => BodyLength::None,
+            RequestBody::Stream(stream) => match stream.body.size_hint().exact() {
+                Some(length) => BodyLength::Known(length),
+                None => BodyLength::Chunked,
+            },
         }
     }
 
@@ -80,25 +86,42 @@ impl RequestBody {
     }
 }
 
+/// Why a request's body ends early; what that means is in [`Upload::fault`].
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
 impl Stream {
-    fn poll(&mut self) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Some(link) = &self.link else {
-            return Poll::Ready(None);
-        };
-        // hyper's context belongs to the connection's channels; the body wakes the request's task.
-        let frame = link.with_task(|cx| Pin::new(&mut self.body).poll_frame(cx));
+    /// The next frame. The backend's connection, `socket`, waits no longer for it than the client
+    /// may take.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &Socket,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
         self.upload.waiting.set(frame.is_pending());
         match &frame {
-            Poll::Pending => link.socket.wait_at_most(self.timeout + SLACK),
+            Poll::Pending => socket.wait_at_most(self.timeout + SLACK),
             Poll::Ready(Some(Ok(frame))) => {
-                link.socket.wait_while_moving(self.timeout);
+                self.touched = true;
+                socket.wait_while_moving(self.timeout);
                 let n = frame.data_ref().map_or(0, Bytes::len);
                 self.upload.bytes.set(self.upload.bytes.get() + n as u64);
             }
             Poll::Ready(Some(Err(e))) => self.upload.fault.set(Some(self.blame(e))),
-            Poll::Ready(None) => link.socket.wait_while_moving(self.timeout),
+            Poll::Ready(None) => socket.wait_while_moving(self.timeout),
         }
-        frame
+        frame.map_err(BodyError::from)
+    }
+
+    /// Whether nothing of it has been taken.
+    pub fn is_untouched(&self) -> bool {
+        !self.touched
+    }
+
+    /// Breaks it off: it is not what its head said.
+    pub fn fail(&self, fault: Fault) -> Broken {
+        self.upload.fault.set(Some(fault));
+        Broken::Body(fault.text().into())
     }
 
     /// Why the body broke.
@@ -124,32 +147,10 @@ fn is_malformed(error: &hyper::Error) -> bool {
     })
 }
 
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.get_mut() {
-            RequestBody::Empty => Poll::Ready(None),
-            RequestBody::Stream(stream) => stream.poll(),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            RequestBody::Empty => true,
-            RequestBody::Stream(stream) => stream.body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            RequestBody::Empty => SizeHint::with_exact(0),
-            RequestBody::Stream(stream) => stream.body.size_hint(),
-        }
+impl RequestBody {
+    /// Whether there is nothing to come.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, RequestBody::Empty)
     }
 }
 
@@ -164,8 +165,7 @@ enum Source {
     Whole(Bytes),
     /// As the backend sends it.
     Stream {
-        body: Incoming,
-        upstream: Option<Box<Upstream>>,
+        upstream: Box<Upstream>,
         pool: Rc<UpstreamPool>,
     },
 }
@@ -179,53 +179,40 @@ impl AnswerBody {
         }
     }
 
-    /// An answer that the backend still sends; its connection goes back to `pool` afterwards.
+    /// An answer that the backend still sends. Its connection goes back to `pool` as soon as all of
+    /// the answer has come.
     pub fn stream(
-        body: Incoming,
-        upstream: Box<Upstream>,
-        pool: Rc<UpstreamPool>,
+        mut upstream: Box<Upstream>,
+        pool: &Rc<UpstreamPool>,
         journal: Box<Journal>,
     ) -> Self {
-        let mut answer = AnswerBody {
-            source: Source::Stream {
-                body,
-                upstream: Some(upstream),
-                pool,
-            },
-            journal: Some(journal),
-        };
-        answer.release_if_over(false);
-        answer
-    }
-
-    /// Gives the connection back as soon as the answer is complete: its length has come, or its
-    /// trailers have (`last`), behind which nobody may ask for more.
-    fn release_if_over(&mut self, last: bool) {
-        if let Source::Stream {
-            body,
-            upstream,
-            pool,
-        } = &mut self.source
-            && (last || body.is_end_stream())
-            && let Some(mut upstream) = upstream.take()
-            && (!last || upstream.is_alive())
-        {
+        if let Some(bytes) = upstream.take_whole() {
             pool.put(upstream);
+            return Self::whole(bytes, journal);
+        }
+        let pool = pool.clone();
+        AnswerBody {
+            source: Source::Stream { upstream, pool },
+            journal: Some(journal),
         }
     }
 
-    fn poll_source(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match &mut self.source {
             Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Source::Stream { body, upstream, .. } => match upstream {
-                Some(upstream) => upstream.poll_frame(cx, body),
-                // The connection went back with everything already in the body's channel.
-                None => Pin::new(body).poll_frame(cx),
-            },
+            Source::Stream { upstream, .. } => upstream.poll_frame(cx),
+        }
+    }
+
+    /// Gives the connection back if the answer has come to its end.
+    fn release(&mut self) {
+        let over = matches!(&self.source, Source::Stream { upstream, .. } if upstream.is_over());
+        if over
+            && let Source::Stream { upstream, pool } =
+                std::mem::replace(&mut self.source, Source::Whole(Bytes::new()))
+        {
+            pool.put(upstream);
         }
     }
 
@@ -238,50 +225,51 @@ impl AnswerBody {
             }
         }
     }
+
+    /// Whose fault it is that the answer broke.
+    fn blame(&self, error: &Broken) -> Fault {
+        if let (Broken::Body(_), Some(journal)) = (error, &self.journal)
+            && let Some(fault) = journal.upload.as_ref().and_then(|it| it.fault.get())
+        {
+            return fault;
+        }
+        match &self.source {
+            Source::Stream { upstream, .. } if upstream.socket().is_expired() => {
+                Fault::UpstreamTimeout
+            }
+            _ => Fault::UpstreamInvalid,
+        }
+    }
 }
 
 impl Body for AnswerBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Broken;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = self.get_mut();
         let frame = this.poll_source(cx);
         match &frame {
             Poll::Pending => {}
             Poll::Ready(None) => {
-                if let Source::Stream { upstream, pool, .. } = &mut this.source
-                    && let Some(upstream) = upstream.take()
-                {
-                    pool.put(upstream);
-                }
+                this.release();
                 this.close(None);
             }
             Poll::Ready(Some(Ok(frame))) => {
                 if let (Some(journal), Some(data)) = (&mut this.journal, frame.data_ref()) {
                     journal.sent(data.len());
                 }
-                let last = frame.is_trailers();
-                this.release_if_over(last);
-                if last || this.is_end_stream() {
+                this.release();
+                if this.is_end_stream() {
                     this.close(None);
                 }
             }
-            Poll::Ready(Some(Err(_))) => {
-                let timed_out = match &this.source {
-                    Source::Stream {
-                        upstream: Some(upstream),
-                        ..
-                    } => upstream.link().socket.is_expired(),
-                    _ => false,
-                };
-                this.close(Some(match timed_out {
-                    true => Fault::UpstreamTimeout,
-                    false => Fault::UpstreamInvalid,
-                }));
+            Poll::Ready(Some(Err(error))) => {
+                let fault = this.blame(error);
+                this.close(Some(fault));
             }
         }
         frame
@@ -290,15 +278,16 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Whole(bytes) => bytes.is_empty(),
-            Source::Stream { body, .. } => body.is_end_stream(),
+            Source::Stream { upstream, .. } => upstream.is_over(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Stream { body, .. } => body.size_hint(),
-        }
+        let left = match &self.source {
+            Source::Whole(bytes) => Some(bytes.len() as u64),
+            Source::Stream { upstream, .. } => upstream.left(),
+        };
+        left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 

@@ -5,10 +5,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
-use http::{HeaderMap, Method, Request, Response, Uri};
-use hyper::body::Incoming;
-
 use super::body::{RequestBody, Upload};
+use super::codec::{Head, Outgoing};
 use super::fault::Fault;
 use super::journal::Journal;
 use super::upstream::{Failed, Upstream};
@@ -18,10 +16,10 @@ use crate::model::Backend;
 /// How many Endpoints one request may be sent to: the first and one more.
 const TRIES_MAX: usize = 2;
 
-/// A backend's answer, and the connection that its body comes on.
+/// The head of a backend's answer, and the connection that its body comes on.
 pub struct Exchanged {
-    /// Head, and the body to come.
-    pub response: Response<Incoming>,
+    /// The head.
+    pub head: Head,
     /// The connection.
     pub upstream: Box<Upstream>,
 }
@@ -29,8 +27,8 @@ pub struct Exchanged {
 /// Why one try ended.
 struct TryFailed {
     fault: Fault,
-    /// The request, if it may be sent to somebody else.
-    again: Option<Request<RequestBody>>,
+    /// The request's body, if the request may be sent to somebody else.
+    again: Option<RequestBody>,
     /// Whether the Endpoint is to be left alone for a while.
     eject: bool,
 }
@@ -44,10 +42,11 @@ struct TryFailed {
 pub async fn forward(
     worker: &Rc<Worker>,
     backend: &Backend,
-    request: Request<RequestBody>,
+    request: &Outgoing<'_>,
+    body: RequestBody,
     journal: &mut Journal,
 ) -> Result<Exchanged, Fault> {
-    let mut request = request;
+    let mut body = body;
     let mut tried = [endpoint_none(); TRIES_MAX];
     let mut last = Fault::NoEndpoint;
     for attempt in 0..TRIES_MAX {
@@ -56,7 +55,7 @@ pub async fn forward(
         };
         tried[attempt] = endpoint;
         journal.pick(endpoint, attempt as u32 + 1);
-        match try_endpoint(worker, endpoint, request, journal).await {
+        match try_endpoint(worker, endpoint, request, body, journal).await {
             Ok(exchanged) => {
                 worker.endpoint_answered(endpoint);
                 return Ok(exchanged);
@@ -67,7 +66,7 @@ pub async fn forward(
                 }
                 last = failed.fault;
                 match failed.again {
-                    Some(again) => request = again,
+                    Some(again) => body = again,
                     None => return Err(last),
                 }
             }
@@ -85,19 +84,19 @@ fn endpoint_none() -> SocketAddr {
 async fn try_endpoint(
     worker: &Rc<Worker>,
     endpoint: SocketAddr,
-    request: Request<RequestBody>,
+    request: &Outgoing<'_>,
+    body: RequestBody,
     journal: &mut Journal,
 ) -> Result<Exchanged, TryFailed> {
-    let mut request = request;
+    let mut body = body;
     // A kept connection that the Endpoint has just closed says nothing about the Endpoint.
     while let Some(upstream) = worker.pool().take(endpoint) {
-        let copy = Copy::of(&request);
-        match exchange(worker, upstream, request, journal).await {
+        match exchange(worker, upstream, request, body, journal).await {
             Ok(exchanged) => return Ok(exchanged),
             Err(failed) => {
-                let failed = judge(*failed, copy, journal.upload.as_deref());
+                let failed = judge(*failed, request, journal.upload.as_deref());
                 match failed.again {
-                    Some(again) => request = again,
+                    Some(again) => body = again,
                     None => return Err(failed),
                 }
             }
@@ -112,25 +111,28 @@ async fn try_endpoint(
                     io::ErrorKind::TimedOut => Fault::ConnectTimeout,
                     _ => Fault::UpstreamRefused,
                 },
-                again: Some(request),
+                again: Some(body),
                 eject: true,
             });
         }
     };
-    let copy = Copy::of(&request);
-    let exchanged = exchange(worker, upstream, request, journal).await;
-    exchanged.map_err(|failed| judge(*failed, copy, journal.upload.as_deref()))
+    let exchanged = exchange(worker, upstream, request, body, journal).await;
+    exchanged.map_err(|failed| judge(*failed, request, journal.upload.as_deref()))
 }
 
-/// What becomes of a request whose exchange failed: it goes on if nothing of it was written, or if
-/// it may be repeated and the backend has neither begun to answer nor taken all its time.
-fn judge(failed: Failed, copy: Option<Copy>, upload: Option<&Upload>) -> TryFailed {
+/// What becomes of a request whose exchange failed: it goes on if nothing of it was sent, or if it
+/// has no body and may be repeated (RFC 9110 9.2.2), and the backend has neither begun to answer nor
+/// taken all its time.
+fn judge(failed: Failed, request: &Outgoing<'_>, upload: Option<&Upload>) -> TryFailed {
     let fault = blame(&failed, upload);
-    let repeatable = !failed.answered && !failed.timed_out;
-    let copy = copy.filter(|_| repeatable).map(Copy::into_request);
+    let body = failed.body;
+    let harmless = request.parts.method.is_idempotent()
+        && body.as_ref().is_some_and(RequestBody::is_empty)
+        && !failed.answered
+        && !failed.timed_out;
     TryFailed {
         fault,
-        again: failed.unsent.or(copy),
+        again: body.filter(|_| failed.unsent || harmless),
         eject: false,
     }
 }
@@ -152,20 +154,21 @@ async fn connect(
 async fn exchange(
     worker: &Rc<Worker>,
     mut upstream: Box<Upstream>,
-    mut request: Request<RequestBody>,
+    request: &Outgoing<'_>,
+    body: RequestBody,
     journal: &mut Journal,
 ) -> Result<Exchanged, Box<Failed>> {
-    let link = upstream.link().clone();
-    link.socket.wait_while_moving(worker.timeouts().read);
-    request.body_mut().send_to(&link);
-    let response = upstream.exchange(request).await.inspect_err(|failed| {
-        tracing::debug!(endpoint = %upstream.endpoint(), error = ?failed.error, "an exchange failed");
+    upstream.socket().wait_while_moving(worker.timeouts().read);
+    let mut early = |head: &Head| journal.pass_interim(head);
+    let head = upstream.exchange(request, body, &mut early).await;
+    let head = head.inspect_err(|failed| {
+        tracing::debug!(endpoint = %upstream.endpoint(), error = %failed.error, "an exchange failed");
     })?;
     if let (Some(record), Some(picked)) = (&mut journal.upstream, journal.picked) {
         record.header = Some(picked.elapsed());
-        record.status = Some(response.status().as_u16());
+        record.status = Some(head.status.as_u16());
     }
-    Ok(Exchanged { response, upstream })
+    Ok(Exchanged { head, upstream })
 }
 
 /// Whose fault it is that an exchange failed.
@@ -176,35 +179,7 @@ fn blame(failed: &Failed, upload: Option<&Upload>) -> Fault {
     match failed.timed_out {
         true if upload.is_some_and(|upload| upload.waiting.get()) => Fault::BodyTimeout,
         true => Fault::UpstreamTimeout,
-        false if failed.error.is_parse() => Fault::UpstreamInvalid,
+        false if failed.error.is_invalid() => Fault::UpstreamInvalid,
         false => Fault::UpstreamRefused,
-    }
-}
-
-/// A head to send again, when that does no harm: the method is idempotent and there is no body.
-struct Copy {
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-}
-
-impl Copy {
-    fn of(request: &Request<RequestBody>) -> Option<Self> {
-        if !request.method().is_idempotent() || !matches!(request.body(), RequestBody::Empty) {
-            return None;
-        }
-        Some(Copy {
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            headers: request.headers().clone(),
-        })
-    }
-
-    fn into_request(self) -> Request<RequestBody> {
-        let mut request = Request::new(RequestBody::Empty);
-        *request.method_mut() = self.method;
-        *request.uri_mut() = self.uri;
-        *request.headers_mut() = self.headers;
-        request
     }
 }

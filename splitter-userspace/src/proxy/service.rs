@@ -7,17 +7,17 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, TRANSFER_ENCODING,
-    UPGRADE,
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, UPGRADE,
 };
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, response};
-use hyper::body::{Body, Incoming};
+use hyper::body::Incoming;
 
 use super::body::{AnswerBody, RequestBody};
-use super::client::{Client, Protocol};
+use super::client::{Client, Protocol, SCHEME};
+use super::codec::{Added, BodyLength, Outgoing};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
-use super::headers::{self, Forwarded};
+use super::headers::{self, Forwarded, Survey};
 use super::journal::Journal;
 use super::policy::{self, Refusal, Reply};
 use super::target;
@@ -56,8 +56,17 @@ pub async fn serve(
         Err(Refusal::Fault(fault)) => return own_answer(&worker, fault, journal),
         Err(Refusal::Reply(reply)) => return policy_answer(&worker, *reply, journal),
     };
-    let request = Request::from_parts(parts, body);
-    match forward(&worker, &prepared.backend, request, &mut journal).await {
+    let outgoing = Outgoing {
+        parts: &parts,
+        added: prepared.as_it_came.then(|| Added {
+            host: &prepared.host,
+            request_id: &request_id,
+            lines: &client.forwarded_lines,
+            trailers: prepared.trailers,
+        }),
+        length: prepared.length,
+    };
+    match forward(&worker, &prepared.backend, &outgoing, body, &mut journal).await {
         Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
         Err(fault) => own_answer(&worker, fault, journal),
     }
@@ -69,6 +78,15 @@ struct Prepared {
     upgrade: Option<HeaderValue>,
     /// Who answers.
     backend: Arc<Backend>,
+    /// The host as the client wrote it.
+    host: HeaderValue,
+    /// Whether the request is as the client sent it, and what the backend is to see of it is chosen
+    /// while it is written. That is so unless something asks for more than the usual changes.
+    as_it_came: bool,
+    /// Whether the client takes trailers.
+    trailers: bool,
+    /// How the body ends.
+    length: BodyLength,
 }
 
 /// Checks the request, finds who answers it, and makes it what the backend is to see.
@@ -83,7 +101,10 @@ fn prepare(
     let host = target::authority(parts)?;
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
-    headers::strip_underscored(&mut parts.headers);
+    let survey = Survey::of(&parts.headers);
+    if survey.underscored {
+        headers::strip_underscored(&mut parts.headers);
+    }
     if parts.version == Version::HTTP_2 {
         headers::join_cookie(&mut parts.headers);
     }
@@ -93,47 +114,53 @@ fn prepare(
         policy::enter(policy)?;
     }
     let backend = worker.choose(&place, parts, journal)?;
-
-    let hop = headers::strip_hop_by_hop(&mut parts.headers);
-    let upgrade = hop.upgrade.filter(|protocol| {
-        parts.version == Version::HTTP_11 && body.is_end_stream() && headers::may_upgrade(protocol)
-    });
-    headers::set_forwarded(
-        &mut parts.headers,
-        &Forwarded {
+    let mut prepared = Prepared {
+        upgrade: None,
+        backend,
+        host,
+        as_it_came: policy.is_none() && !survey.connected && !worker.trusts_forwarded(),
+        trailers: survey.trailers,
+        length: body.length(survey.length),
+    };
+    if !prepared.as_it_came {
+        let forwarded = Forwarded {
             client: &client.forwarded_for,
-            host: &host,
+            host: &prepared.host,
             port: &client.forwarded_port,
-            scheme: "http",
+            scheme: SCHEME,
             request_id,
             trust: worker.trusts_forwarded(),
-        },
-    );
-    if let Some(protocol) = &upgrade {
-        parts.headers.insert(UPGRADE, protocol.clone());
-        parts
-            .headers
-            .insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    } else if hop.trailers {
-        parts
-            .headers
-            .insert(TE, HeaderValue::from_static("trailers"));
-        parts
-            .headers
-            .insert(CONNECTION, HeaderValue::from_static("te"));
+        };
+        prepared.upgrade = turn(parts, body, &forwarded);
+        if let Some(policy) = policy {
+            policy::toward(policy, parts);
+        }
     }
-    // hyper takes a GET without a length to have no body; this one may have.
-    if !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) {
-        parts
-            .headers
-            .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    Ok(prepared)
+}
+
+/// Makes `parts` what the backend is to see. Returns the protocol that the client asks to change to.
+fn turn(
+    parts: &mut request::Parts,
+    body: &RequestBody,
+    forwarded: &Forwarded<'_>,
+) -> Option<HeaderValue> {
+    let hop = headers::strip_hop_by_hop(&mut parts.headers);
+    let upgrade = hop.upgrade.filter(|protocol| {
+        parts.version == Version::HTTP_11 && body.is_empty() && headers::may_upgrade(protocol)
+    });
+    headers::set_forwarded(&mut parts.headers, forwarded);
+    let headers = &mut parts.headers;
+    if let Some(protocol) = &upgrade {
+        headers.insert(UPGRADE, protocol.clone());
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    } else if hop.trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+        headers.insert(CONNECTION, HeaderValue::from_static("te"));
     }
     parts.uri = origin_form(&parts.uri);
-    if let Some(policy) = policy {
-        policy::toward(policy, parts);
-    }
     parts.version = Version::HTTP_11;
-    Ok(Prepared { upgrade, backend })
+    upgrade
 }
 
 /// Path and query alone, byte for byte as they came.
@@ -153,19 +180,19 @@ fn answer(
     upgrade: Option<HeaderValue>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
-    let Exchanged { response, upstream } = exchanged;
-    let (mut parts, body) = response.into_parts();
-    if !headers::has_known_coding(&parts.headers) {
-        return own_answer(worker, Fault::UpstreamInvalid, journal);
-    }
-    headers::strip_hop_by_hop(&mut parts.headers);
-    parts.headers.entry(SERVER).or_insert(NAME);
+    let Exchanged { head, upstream } = exchanged;
     // The version is this hop's own.
-    parts.version = Version::HTTP_11;
+    let (mut parts, ()) = Response::new(()).into_parts();
+    parts.status = head.status;
+    parts.headers = head.headers;
+    if let Some(reason) = head.reason {
+        parts.extensions.insert(reason);
+    }
+    parts.headers.entry(SERVER).or_insert(NAME);
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return switch(worker, client, parts, upstream, upgrade, journal);
     }
-    if journal.is_http10() && body.size_hint().exact().is_none() {
+    if journal.is_http10() && upstream.left().is_none() {
         // The close is what tells the client the end.
         client.answer_until_close();
         parts
@@ -174,7 +201,7 @@ fn answer(
     }
     close_if_draining(worker, client, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
-    let body = AnswerBody::stream(body, upstream, worker.pool().clone(), journal);
+    let body = AnswerBody::stream(upstream, worker.pool(), journal);
     Ok(Response::from_parts(parts, body))
 }
 

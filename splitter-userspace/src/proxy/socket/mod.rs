@@ -26,7 +26,8 @@ use std::time::Duration;
 use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::unix::AsyncFd;
 
-use held::{HOLD, HOLD_MAX, Held};
+use held::Held;
+pub use held::{HOLD, HOLD_MAX};
 
 use super::clock::{Clock, Tick};
 use super::flush::Flusher;
@@ -76,6 +77,8 @@ pub struct Socket {
     send_deadline: Cell<Tick>,
     send_timeout: Duration,
     expired: Cell<bool>,
+    /// Whether anything has been sent since [`Socket::begin`].
+    sent: Cell<bool>,
 }
 
 impl Socket {
@@ -105,6 +108,7 @@ impl Socket {
             send_deadline: Cell::new(0),
             send_timeout,
             expired: Cell::new(false),
+            sent: Cell::new(false),
         });
         clock.watch(&socket);
         socket
@@ -263,6 +267,7 @@ impl Socket {
             };
             if sent != Err(rustix::io::Errno::INTR) {
                 if sent.is_ok() {
+                    self.sent.set(true);
                     self.progress();
                     self.send_deadline.set(0);
                 }
@@ -356,10 +361,7 @@ impl Socket {
 
     /// Breaks the connection: the next call says why.
     fn fail(&self, error: io::Error) {
-        let mut held = self.held.borrow_mut();
-        let pending = held.pending().len();
-        held.consume(pending);
-        drop(held);
+        self.discard();
         *self.error.borrow_mut() = Some(error);
         wake(&self.write_waker);
         wake(&self.read_waker);
