@@ -175,6 +175,9 @@ pub struct Limits {
     pub max_headers: usize,
     /// Idle connections to one Endpoint that one worker keeps, default 320.
     pub upstream_idle_per_endpoint: usize,
+    /// Bytes of a request's body where its Location names no limit (`proxy-body-size`), default
+    /// 1 MiB as in ingress-nginx; 0 is no limit.
+    pub max_body_bytes: u64,
 }
 
 impl Default for Limits {
@@ -184,6 +187,7 @@ impl Default for Limits {
             max_head_bytes: 64 * 1024,
             max_headers: 100,
             upstream_idle_per_endpoint: 320,
+            max_body_bytes: 1024 * 1024,
         }
     }
 }

@@ -199,7 +199,11 @@ fn settings(dir: &Path) -> Settings {
         use_forwarded_headers: false,
         drain_timeout: Duration::from_secs(5),
         timeouts: Timeouts::default(),
-        limits: Limits::default(),
+        limits: Limits {
+            // Few tests are about it, and many send much.
+            max_body_bytes: 0,
+            ..Limits::default()
+        },
         identity: Identity::default(),
     }
 }

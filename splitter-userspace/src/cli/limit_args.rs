@@ -57,6 +57,15 @@ pub struct LimitArgs {
     /// Idle connections to one endpoint that one worker keeps
     #[arg(long, env = "SPLITTER_UPSTREAM_IDLE_PER_ENDPOINT", value_name = "N", default_value = "320", value_parser = number(0..=65_536))]
     pub upstream_idle_per_endpoint: usize,
+
+    /// Bytes of a request's body where no proxy-body-size says otherwise; 0 is no limit
+    #[arg(
+        long,
+        env = "SPLITTER_MAX_BODY_BYTES",
+        value_name = "N",
+        default_value = "1048576"
+    )]
+    pub max_body_bytes: u64,
 }
 
 impl From<TimeoutArgs> for Timeouts {
@@ -80,6 +89,7 @@ impl From<LimitArgs> for Limits {
             max_head_bytes: args.max_head_bytes,
             max_headers: args.max_headers,
             upstream_idle_per_endpoint: args.upstream_idle_per_endpoint,
+            max_body_bytes: args.max_body_bytes,
         }
     }
 }

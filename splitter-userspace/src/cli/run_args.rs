@@ -280,6 +280,7 @@ mod tests {
             "--max-head-bytes=9000",
             "--max-headers=10",
             "--upstream-idle-per-endpoint=11",
+            "--max-body-bytes=13",
             "--pod-namespace=ns",
             "--pod-name=pod",
         ])
@@ -320,6 +321,7 @@ mod tests {
                 max_head_bytes: 9_000,
                 max_headers: 10,
                 upstream_idle_per_endpoint: 11,
+                max_body_bytes: 13,
             },
             identity: Identity {
                 pod_namespace: "ns".to_owned(),

@@ -14,7 +14,7 @@ mod split;
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
-pub use policy::{Policy, Redirect};
+pub use policy::{Exchange, Failures, Policy, Protocol, Redirect, Retry};
 pub use problem::{Problem, Severity};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{

@@ -31,6 +31,8 @@ pub struct Upload {
     pub fault: Cell<Option<Fault>>,
     /// Whether more of it is being waited for.
     pub waiting: Cell<bool>,
+    /// How many bytes may still come.
+    left: Cell<u64>,
 }
 
 /// A request's body, from the client to the backend.
@@ -59,10 +61,28 @@ impl RequestBody {
         RequestBody::Stream(Box::new(Stream {
             body,
             client: client.clone(),
-            upload: Rc::default(),
+            upload: Rc::new(Upload {
+                left: Cell::new(u64::MAX),
+                ..Upload::default()
+            }),
             touched: false,
             timeout,
         }))
+    }
+
+    /// Breaks the body off when more than `most` bytes come.
+    pub fn limit(&self, most: u64) {
+        if let RequestBody::Stream(stream) = self {
+            stream.upload.left.set(most);
+        }
+    }
+
+    /// How many bytes will come at least.
+    pub fn least(&self) -> u64 {
+        match self {
+            RequestBody::Empty => 0,
+            RequestBody::Stream(stream) => stream.body.size_hint().lower(),
+        }
     }
 
     /// How the backend is told the end of the body. `given` says that the client gave a length.
@@ -91,11 +111,12 @@ pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Stream {
     /// The next frame. The backend's connection, `socket`, waits no longer for it than the client
-    /// may take.
+    /// may take, and after it for `patience`.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
         socket: &Socket,
+        patience: Duration,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         self.upload.waiting.set(frame.is_pending());
@@ -103,12 +124,17 @@ impl Stream {
             Poll::Pending => socket.wait_at_most(self.timeout + SLACK),
             Poll::Ready(Some(Ok(frame))) => {
                 self.touched = true;
-                socket.wait_while_moving(self.timeout);
-                let n = frame.data_ref().map_or(0, Bytes::len);
-                self.upload.bytes.set(self.upload.bytes.get() + n as u64);
+                socket.wait_while_moving(patience);
+                let n = frame.data_ref().map_or(0, Bytes::len) as u64;
+                let Some(left) = self.upload.left.get().checked_sub(n) else {
+                    self.upload.fault.set(Some(Fault::BodyTooLarge));
+                    return Poll::Ready(Some(Err(Fault::BodyTooLarge.text().into())));
+                };
+                self.upload.left.set(left);
+                self.upload.bytes.set(self.upload.bytes.get() + n);
             }
             Poll::Ready(Some(Err(e))) => self.upload.fault.set(Some(self.blame(e))),
-            Poll::Ready(None) => socket.wait_while_moving(self.timeout),
+            Poll::Ready(None) => socket.wait_while_moving(patience),
         }
         frame.map_err(BodyError::from)
     }

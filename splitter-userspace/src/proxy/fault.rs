@@ -26,6 +26,10 @@ pub enum Fault {
     BadTarget,
     /// A path that a backend could take for another Location's.
     AmbiguousPath,
+    /// The body is larger than the limit.
+    BodyTooLarge,
+    /// The body does not say how long it is, and the pods speak HTTP/1.0.
+    LengthRequired,
     /// CONNECT or TRACE.
     MethodNotAllowed,
     /// The client left before an answer was there. Never sent.
@@ -62,6 +66,8 @@ impl Fault {
             Fault::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Fault::UnknownCoding => StatusCode::NOT_IMPLEMENTED,
             Fault::HeadTimeout | Fault::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Fault::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Fault::LengthRequired => StatusCode::LENGTH_REQUIRED,
             Fault::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Fault::ClientGone => client_closed_request(),
             Fault::NoLocation => StatusCode::NOT_FOUND,
@@ -84,6 +90,8 @@ impl Fault {
             Fault::BadHost => "bad-host",
             Fault::BadTarget => "bad-target",
             Fault::AmbiguousPath => "ambiguous-path",
+            Fault::BodyTooLarge => "body-too-large",
+            Fault::LengthRequired => "length-required",
             Fault::MethodNotAllowed => "method-not-allowed",
             Fault::ClientGone => "client-gone",
             Fault::NoLocation => "no-location",
@@ -109,6 +117,8 @@ impl Fault {
             Fault::BadHost => "the request needs one valid Host",
             Fault::BadTarget => "the request's target must be a path or an http URL",
             Fault::AmbiguousPath => "the path can be read as more than one location",
+            Fault::BodyTooLarge => "the request's body is too large",
+            Fault::LengthRequired => "the request's body needs a Content-Length",
             Fault::MethodNotAllowed => "this method is not served",
             Fault::ClientGone => "the client closed the connection",
             Fault::NoLocation => "no location for this host and path",
@@ -133,6 +143,8 @@ impl Fault {
                 | Fault::BadBody
                 | Fault::HeadTimeout
                 | Fault::BodyTimeout
+                | Fault::BodyTooLarge
+                | Fault::LengthRequired
                 | Fault::BadHost
                 | Fault::BadTarget
                 | Fault::ClientGone

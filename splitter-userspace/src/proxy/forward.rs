@@ -5,16 +5,15 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
-use super::body::{RequestBody, Upload};
+use super::body::RequestBody;
 use super::codec::{Head, Outgoing};
 use super::fault::Fault;
 use super::journal::Journal;
+use super::retry::{TryFailed, may_repeat};
+use super::terms::Terms;
 use super::upstream::{Failed, Upstream};
 use super::worker::Worker;
-use crate::model::Backend;
-
-/// How many Endpoints one request may be sent to: the first and one more.
-const TRIES_MAX: usize = 2;
+use crate::model::{Backend, Failures};
 
 /// The head of a backend's answer, and the connection that its body comes on.
 pub struct Exchanged {
@@ -24,18 +23,12 @@ pub struct Exchanged {
     pub upstream: Box<Upstream>,
 }
 
-/// Why one try ended.
-struct TryFailed {
-    fault: Fault,
-    /// The request's body, if the request may be sent to somebody else.
-    again: Option<RequestBody>,
-    /// Whether the Endpoint is to be left alone for a while.
-    eject: bool,
-}
+/// An answer, and the request's body if the answer is one after which the Location wants another Endpoint
+/// to be asked.
+type Answered = (Exchanged, Option<RequestBody>);
 
-/// Sends `request` to an Endpoint of `backend`. A second Endpoint of the same Backend is tried when
-/// the first got nothing of the request, or when the request can be repeated without harm
-/// (RFC 9110 9.2.2) and no answer had begun.
+/// Sends `request` to an Endpoint of `backend`; to another one of the same Backend after what
+/// `terms` call a failure, if the request may be sent again.
 ///
 /// # Errors
 /// The fault to answer with.
@@ -44,40 +37,39 @@ pub async fn forward(
     backend: &Backend,
     request: &Outgoing<'_>,
     body: RequestBody,
+    terms: &Terms,
     journal: &mut Journal,
 ) -> Result<Exchanged, Fault> {
+    let until = terms.retry.timeout.map(|time| Instant::now() + time);
     let mut body = body;
-    let mut tried = [endpoint_none(); TRIES_MAX];
-    let mut last = Fault::NoEndpoint;
-    for attempt in 0..TRIES_MAX {
-        let Some(endpoint) = worker.pick(backend, &tried[..attempt]) else {
-            break;
-        };
-        tried[attempt] = endpoint;
-        journal.pick(endpoint, attempt as u32 + 1);
-        match try_endpoint(worker, endpoint, request, body, journal).await {
-            Ok(exchanged) => {
+    // Allocates nothing until a try has failed.
+    let mut tried = Vec::new();
+    let mut last = Err(Fault::NoEndpoint);
+    while let Some(endpoint) = worker.pick(backend, &tried) {
+        journal.pick(endpoint, tried.len() as u32 + 1);
+        let again = match try_endpoint(worker, endpoint, request, body, terms, journal).await {
+            Ok((exchanged, again)) => {
                 worker.endpoint_answered(endpoint);
-                return Ok(exchanged);
+                last = Ok(exchanged);
+                again
             }
             Err(failed) => {
                 if failed.eject {
                     worker.eject(endpoint);
                 }
-                last = failed.fault;
-                match failed.again {
-                    Some(again) => body = again,
-                    None => return Err(last),
-                }
+                last = Err(failed.fault);
+                failed.again
             }
+        };
+        let Some(again) = again else { break };
+        tried.push(endpoint);
+        let over = until.is_some_and(|until| Instant::now() >= until);
+        if over || tried.len() >= terms.retry.tries as usize {
+            break;
         }
+        body = again;
     }
-    Err(last)
-}
-
-/// Fills the places of Endpoints that have not been tried.
-fn endpoint_none() -> SocketAddr {
-    SocketAddr::from(([0, 0, 0, 0], 0))
+    last
 }
 
 /// Sends `request` to this Endpoint, on a kept connection if there is one.
@@ -86,79 +78,77 @@ async fn try_endpoint(
     endpoint: SocketAddr,
     request: &Outgoing<'_>,
     body: RequestBody,
+    terms: &Terms,
     journal: &mut Journal,
-) -> Result<Exchanged, TryFailed> {
+) -> Result<Answered, TryFailed> {
     let mut body = body;
     // A kept connection that the Endpoint has just closed says nothing about the Endpoint.
     while let Some(upstream) = worker.pool().take(endpoint) {
-        match exchange(worker, upstream, request, body, journal).await {
-            Ok(exchanged) => return Ok(exchanged),
-            Err(failed) => {
-                let failed = judge(*failed, request, journal.upload.as_deref());
-                match failed.again {
-                    Some(again) => body = again,
-                    None => return Err(failed),
-                }
-            }
+        let tried = exchange_once(upstream, request, body, terms, journal, true).await;
+        match tried {
+            Err(TryFailed {
+                kind: Failures::ERROR,
+                again: Some(again),
+                ..
+            }) => body = again,
+            ended => return ended,
         }
     }
-    let upstream = match connect(worker, endpoint, journal).await {
-        Ok(upstream) => upstream,
+    match connect(worker, endpoint, terms, journal).await {
+        Ok(upstream) => exchange_once(upstream, request, body, terms, journal, false).await,
         Err(e) => {
             tracing::debug!(%endpoint, error = %e, "an endpoint did not accept");
-            return Err(TryFailed {
-                fault: match e.kind() {
-                    io::ErrorKind::TimedOut => Fault::ConnectTimeout,
-                    _ => Fault::UpstreamRefused,
-                },
-                again: Some(body),
-                eject: true,
-            });
+            Err(TryFailed::connecting(&e, body, terms.retry.on))
         }
-    };
-    let exchanged = exchange(worker, upstream, request, body, journal).await;
-    exchanged.map_err(|failed| judge(*failed, request, journal.upload.as_deref()))
-}
-
-/// What becomes of a request whose exchange failed: it goes on if nothing of it was sent, or if it
-/// has no body and may be repeated (RFC 9110 9.2.2), and the backend has neither begun to answer nor
-/// taken all its time.
-fn judge(failed: Failed, request: &Outgoing<'_>, upload: Option<&Upload>) -> TryFailed {
-    let fault = blame(&failed, upload);
-    let body = failed.body;
-    let harmless = request.parts.method.is_idempotent()
-        && body.as_ref().is_some_and(RequestBody::is_empty)
-        && !failed.answered
-        && !failed.timed_out;
-    TryFailed {
-        fault,
-        again: body.filter(|_| failed.unsent || harmless),
-        eject: false,
     }
 }
 
 async fn connect(
     worker: &Rc<Worker>,
     endpoint: SocketAddr,
+    terms: &Terms,
     journal: &mut Journal,
 ) -> io::Result<Box<Upstream>> {
     let began = Instant::now();
-    let upstream = worker.connect(endpoint).await?;
+    let upstream = worker.connect(endpoint, terms).await?;
     if let Some(record) = &mut journal.upstream {
         record.connect = Some(began.elapsed());
     }
     Ok(upstream)
 }
 
+/// One try on one connection.
+async fn exchange_once(
+    upstream: Box<Upstream>,
+    request: &Outgoing<'_>,
+    body: RequestBody,
+    terms: &Terms,
+    journal: &mut Journal,
+    kept: bool,
+) -> Result<Answered, TryFailed> {
+    let on = terms.retry.on;
+    let repeat = body.is_empty() && may_repeat(&request.parts.method, &terms.retry);
+    match exchange(upstream, request, body, terms, journal).await {
+        Ok(exchanged) => {
+            let bad = on.has_status() && on.has(Failures::status(exchanged.head.status.as_u16()));
+            Ok((exchanged, (bad && repeat).then_some(RequestBody::Empty)))
+        }
+        Err(failed) => {
+            let upload = journal.upload.as_deref();
+            Err(TryFailed::exchanging(*failed, repeat, upload, on, kept))
+        }
+    }
+}
+
 /// One request and its answer's head on one connection.
 async fn exchange(
-    worker: &Rc<Worker>,
     mut upstream: Box<Upstream>,
     request: &Outgoing<'_>,
     body: RequestBody,
+    terms: &Terms,
     journal: &mut Journal,
 ) -> Result<Exchanged, Box<Failed>> {
-    upstream.socket().wait_while_moving(worker.timeouts().read);
+    upstream.set_patience(terms.read, terms.send);
     let mut early = |head: &Head| journal.pass_interim(head);
     let head = upstream.exchange(request, body, &mut early).await;
     let head = head.inspect_err(|failed| {
@@ -169,17 +159,4 @@ async fn exchange(
         record.status = Some(head.status.as_u16());
     }
     Ok(Exchanged { head, upstream })
-}
-
-/// Whose fault it is that an exchange failed.
-fn blame(failed: &Failed, upload: Option<&Upload>) -> Fault {
-    if let Some(fault) = upload.and_then(|upload| upload.fault.get()) {
-        return fault;
-    }
-    match failed.timed_out {
-        true if upload.is_some_and(|upload| upload.waiting.get()) => Fault::BodyTimeout,
-        true => Fault::UpstreamTimeout,
-        false if failed.error.is_invalid() => Fault::UpstreamInvalid,
-        false => Fault::UpstreamRefused,
-    }
 }

@@ -21,9 +21,10 @@ use super::headers::{self, Forwarded, Survey};
 use super::journal::Journal;
 use super::policy::{self, Refusal, Reply};
 use super::target;
+use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::Worker;
-use crate::model::Backend;
+use crate::model::{self, Backend};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -56,6 +57,7 @@ pub async fn serve(
         Err(Refusal::Fault(fault)) => return own_answer(&worker, fault, journal),
         Err(Refusal::Reply(reply)) => return policy_answer(&worker, *reply, journal),
     };
+    let Prepared { terms, backend, .. } = &prepared;
     let outgoing = Outgoing {
         parts: &parts,
         added: prepared.as_it_came.then(|| Added {
@@ -66,7 +68,7 @@ pub async fn serve(
         }),
         length: prepared.length,
     };
-    match forward(&worker, &prepared.backend, &outgoing, body, &mut journal).await {
+    match forward(&worker, backend, &outgoing, body, terms, &mut journal).await {
         Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
         Err(fault) => own_answer(&worker, fault, journal),
     }
@@ -78,6 +80,8 @@ struct Prepared {
     upgrade: Option<HeaderValue>,
     /// Who answers.
     backend: Arc<Backend>,
+    /// How it is asked.
+    terms: Terms,
     /// The host as the client wrote it.
     host: HeaderValue,
     /// Whether the request is as the client sent it, and what the backend is to see of it is chosen
@@ -113,10 +117,13 @@ fn prepare(
     if let Some(policy) = policy {
         policy::enter(policy)?;
     }
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
+    let terms = Terms::new(worker.timeouts(), policy);
     let backend = worker.choose(&place, parts, journal)?;
     let mut prepared = Prepared {
         upgrade: None,
         backend,
+        terms,
         host,
         as_it_came: policy.is_none() && !survey.connected && !worker.trusts_forwarded(),
         trailers: survey.trailers,
@@ -131,7 +138,8 @@ fn prepare(
             request_id,
             trust: worker.trusts_forwarded(),
         };
-        prepared.upgrade = turn(parts, body, &forwarded);
+        let may = body.is_empty() && terms.protocol == model::Protocol::Http11;
+        prepared.upgrade = turn(parts, may, &forwarded);
         if let Some(policy) = policy {
             policy::toward(policy, parts);
         }
@@ -142,12 +150,12 @@ fn prepare(
 /// Makes `parts` what the backend is to see. Returns the protocol that the client asks to change to.
 fn turn(
     parts: &mut request::Parts,
-    body: &RequestBody,
+    may_upgrade: bool,
     forwarded: &Forwarded<'_>,
 ) -> Option<HeaderValue> {
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
     let upgrade = hop.upgrade.filter(|protocol| {
-        parts.version == Version::HTTP_11 && body.is_empty() && headers::may_upgrade(protocol)
+        may_upgrade && parts.version == Version::HTTP_11 && headers::may_upgrade(protocol)
     });
     headers::set_forwarded(&mut parts.headers, forwarded);
     let headers = &mut parts.headers;

@@ -21,8 +21,8 @@ use super::codec::{Broken, Chunks, Head, HeadParser, Invalid, Length, Outgoing, 
 use super::flush::Flusher;
 use super::io::Wire;
 use super::socket::Socket;
+use super::terms::Terms;
 use super::tunnel::Tunnel;
-use crate::config::Timeouts;
 
 /// How much is read at once, in bytes: more after a read that was filled, as a large body comes.
 const READ: usize = 8 * 1024;
@@ -79,11 +79,11 @@ impl Upstream {
     /// Connects to `endpoint`.
     pub async fn connect(
         endpoint: SocketAddr,
-        timeouts: &Timeouts,
+        terms: &Terms,
         clock: &Rc<Clock>,
         flusher: &Rc<Flusher>,
     ) -> io::Result<Box<Self>> {
-        let (connect, send) = (timeouts.connect, timeouts.send);
+        let (connect, send) = (terms.connect, terms.send);
         let socket = Socket::connect(endpoint, connect, send, clock, flusher).await?;
         Ok(Box::new(Upstream {
             wire: Wire::Plain(socket),
@@ -95,7 +95,7 @@ impl Upstream {
             reading: Reading::Over,
             keep: true,
             answered: false,
-            timeout: timeouts.read,
+            timeout: terms.read,
         }))
     }
 
@@ -107,6 +107,13 @@ impl Upstream {
     /// The connection below.
     pub fn socket(&self) -> &Rc<Socket> {
         self.wire.socket()
+    }
+
+    /// Sets the times of the request that begins: between two reads, and between two writes.
+    pub fn set_patience(&mut self, read: Duration, send: Duration) {
+        self.timeout = read;
+        self.socket().set_send_timeout(send);
+        self.socket().wait_while_moving(read);
     }
 
     /// Sends `request` with `body` and waits for the answer's head; interim answers go to `early`.
@@ -121,6 +128,7 @@ impl Upstream {
     ) -> Result<Head, Box<Failed>> {
         let to_head = request.parts.method == Method::HEAD;
         self.answered = false;
+        self.keep = request.keeps();
         self.socket().begin();
         self.wire.write_with(|out| request.write(out));
         self.sending = match body {
@@ -202,7 +210,7 @@ impl Upstream {
         let Some(sending) = &mut self.sending else {
             return Ok(());
         };
-        match sending.poll(cx, &self.wire) {
+        match sending.poll(cx, &self.wire, self.timeout) {
             Poll::Pending => return Ok(()),
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error @ Broken::Body(_))) => {

@@ -15,6 +15,7 @@ use super::flush::Flusher;
 use super::headers::X_REQUEST_ID;
 use super::journal::Journal;
 use super::pool::UpstreamPool;
+use super::terms::Terms;
 use super::upstream::Upstream;
 use crate::config::{Limits, Timeouts};
 use crate::model::{Backend, Location, LocationId};
@@ -228,8 +229,8 @@ impl Worker {
     }
 
     /// A new connection to `endpoint`.
-    pub async fn connect(&self, endpoint: SocketAddr) -> io::Result<Box<Upstream>> {
-        Upstream::connect(endpoint, &self.timeouts, &self.clock, &self.flusher).await
+    pub async fn connect(&self, endpoint: SocketAddr, terms: &Terms) -> io::Result<Box<Upstream>> {
+        Upstream::connect(endpoint, terms, &self.clock, &self.flusher).await
     }
 
     /// The id of a request: 32 hexadecimal digits, or what a trusted client gave it.
@@ -247,7 +248,10 @@ impl Worker {
     /// Counts and logs a finished request.
     pub fn observe(&self, record: &Record<'_>) {
         self.metrics.borrow_mut().observe(record);
-        self.log.borrow_mut().write(record);
+        let policy = record.location.and_then(|(_, it)| it.policy.as_deref());
+        if !policy.is_some_and(|policy| policy.unlogged) {
+            self.log.borrow_mut().write(record);
+        }
     }
 
     /// Counts what never became a request.

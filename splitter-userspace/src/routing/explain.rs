@@ -1,10 +1,12 @@
 //! Why a request is answered by whom: the same decision as the proxy makes, with each step shown.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, Method};
 use serde::Serialize;
 
 use super::{Found, Router, normalize};
-use crate::model::{HostPattern, LocationKey, ObjectRef, Snapshot};
+use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot};
 
 mod place;
 mod share;
@@ -70,6 +72,9 @@ pub struct Answer {
     pub location: LocationKey,
     /// The main Ingress that owns it.
     pub ingress: ObjectRef,
+    /// What holds for its requests whoever answers, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Arc<Policy>>,
     /// Each rule of its Split, in the order in which they are asked.
     pub rules: Vec<RuleStep>,
     /// Each Variant of its Split, with its share of the requests that no rule decides.

@@ -5,18 +5,41 @@
     reason = "a test fails by panicking"
 )]
 
+mod access_log;
+mod body_size;
+mod buffering;
+mod dump;
+mod http_version;
 mod redirect;
+mod retry;
+mod times;
 mod upstream_host;
 
+use splitter::config::{Limits, Settings};
 use splitter_tests::backend::Backend;
 use splitter_tests::instance::Splitter;
 use splitter_tests::manifests::Manifests;
 
 /// One Ingress `web` for `a.test/` with these annotations, before `backend`.
 pub fn before(backend: &Backend, annotations: &[(&str, &str)]) -> Splitter {
-    Splitter::start(
-        &Manifests::new()
-            .ingress("web", "a.test", "/", "Prefix", "app", annotations)
-            .service("app", &[backend.addr()]),
-    )
+    before_with(backend, annotations, |settings| {
+        settings.limits = Limits::default()
+    })
+}
+
+/// The same with other settings.
+pub fn before_with(
+    backend: &Backend,
+    annotations: &[(&str, &str)],
+    change: impl FnOnce(&mut Settings),
+) -> Splitter {
+    let manifests = Manifests::new()
+        .ingress("web", "a.test", "/", "Prefix", "app", annotations)
+        .service("app", &[backend.addr()]);
+    Splitter::start_with(&manifests, change)
+}
+
+/// Bodies of any size where nothing else is written.
+pub fn any_size(settings: &mut Settings) {
+    settings.limits.max_body_bytes = 0;
 }

@@ -31,13 +31,13 @@ fn what_does_no_harm_is_asked_of_another_endpoint() {
 }
 
 #[test]
-fn once_and_no_more() {
+fn twice_and_no_more() {
     let backends = [closing(), closing(), closing(), closing()];
     let addrs: Vec<_> = backends.iter().map(Backend::addr).collect();
     let splitter = Splitter::start(&service(&addrs));
     splitter.get("a.test", "/").assert_own(502);
     let asked: usize = backends.iter().map(|backend| backend.seen().len()).sum();
-    assert_eq!(asked, 2);
+    assert_eq!(asked, 3);
 }
 
 #[test]

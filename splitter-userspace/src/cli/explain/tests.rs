@@ -120,6 +120,26 @@ fn text_by_weight() {
 }
 
 #[test]
+fn text_names_the_policies() {
+    let notes = "annotations: {nginx.ingress.kubernetes.io/proxy-read-timeout: \"7\", \
+                 nginx.ingress.kubernetes.io/proxy-body-size: 8k}";
+    let manifests = MANIFESTS.replacen(
+        "{name: web, namespace: shop}",
+        &format!("{{name: web, namespace: shop, {notes}}}"),
+        1,
+    );
+    let (objects, _) = Manifests::from_text("test", &manifests);
+    let snapshot = translate(&objects, &ClassSettings::default()).snapshot;
+    let mut out = Vec::new();
+    let line = args(&["--host", "shop.example", "--path", "/"]).unwrap();
+    line.print(&snapshot, &[], &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let expected =
+        "policies\n  body_max           8192\n  exchange           {\"read_timeout\":7}\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn text_without_a_location() {
     let text = print(
         &["--host", "other.example", "--path", "/"],

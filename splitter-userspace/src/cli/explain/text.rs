@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::Report;
-use crate::model::{CookieTest, HeaderTest, Test};
+use crate::model::{CookieTest, HeaderTest, Policy, Test};
 use crate::routing::explain::{
     Answer, Answered, Explanation, Outcome, Reading, RuleAnswer, RuleStep, VariantShare,
 };
@@ -99,6 +99,9 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
         "\nlocation\n  {} of {}",
         answer.location, answer.ingress
     )?;
+    if let Some(policy) = &answer.policy {
+        policies(policy, out)?;
+    }
     if !answer.rules.is_empty() {
         writeln!(out, "\nrules, in order")?;
     }
@@ -118,6 +121,16 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
             verdict(&format!("503: {chosen} is chosen and has no endpoint"), out)
         }
     }
+}
+
+/// Each policy by its name in the dump, with its value in one line.
+fn policies(policy: &Policy, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\npolicies")?;
+    let policy = serde_json::to_value(policy)?;
+    for (name, value) in policy.as_object().into_iter().flatten() {
+        writeln!(out, "  {name:<18} {value}")?;
+    }
+    Ok(())
 }
 
 fn rule(number: usize, step: &RuleStep, out: &mut impl Write) -> io::Result<()> {

@@ -3,12 +3,14 @@
 //! One file for each kind of policy. Each is parsed once, in `translate`, and is read as it stands
 //! by the proxy and by `explain`.
 
+mod exchange;
 mod redirect;
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::Redirect;
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
@@ -21,6 +23,15 @@ pub struct Policy {
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,
+    /// How the pods are spoken to.
+    #[serde(skip_serializing_if = "Exchange::is_default")]
+    pub exchange: Exchange,
+    /// The most bytes that a request's body may have (`proxy-body-size`); 0: as many as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_max: Option<u64>,
+    /// Its requests are not in the access log (`enable-access-log: "false"`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unlogged: bool,
 }
 
 impl Policy {

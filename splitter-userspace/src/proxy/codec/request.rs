@@ -74,6 +74,11 @@ impl Outgoing<'_> {
         });
     }
 
+    /// Whether another request may follow on the connection, as far as this side is asked.
+    pub fn keeps(&self) -> bool {
+        self.version() != Version::HTTP_10
+    }
+
     /// The client's version is its own hop's.
     fn version(&self) -> Version {
         match self.added {

@@ -1,5 +1,6 @@
 use std::io::IoSlice;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
@@ -45,8 +46,13 @@ impl Sending {
         untouched.then_some(self.stream)
     }
 
-    /// Sends what comes; ready when all is sent.
-    pub fn poll(&mut self, cx: &mut Context<'_>, wire: &Wire) -> Poll<Result<(), Broken>> {
+    /// Sends what comes; ready when all is sent. The backend may take `patience` after each part.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        wire: &Wire,
+        patience: Duration,
+    ) -> Poll<Result<(), Broken>> {
         loop {
             while self.rest.has_remaining() {
                 let n = ready!(wire.poll_write(cx, &[IoSlice::new(&self.rest)]))?;
@@ -58,7 +64,7 @@ impl Sending {
             if self.left == Some(0) {
                 return Poll::Ready(Ok(()));
             }
-            match ready!(self.stream.poll(cx, wire.socket())) {
+            match ready!(self.stream.poll(cx, wire.socket(), patience)) {
                 Some(Ok(frame)) => {
                     if let Some(trailers) = self.take(frame, wire)? {
                         self.end(Some(&trailers), wire)?;

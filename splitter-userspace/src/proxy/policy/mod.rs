@@ -2,15 +2,17 @@
 //! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the answer
 //! (`answered`, with the first policy that needs it). A Location without a policy passes by.
 
+mod body;
 mod redirect;
 mod reply;
 
-use http::header::HOST;
-use http::request;
+use http::header::{CONNECTION, HOST};
+use http::{HeaderValue, Version, request};
 
+pub use body::admit;
 pub use reply::{Refusal, Reply};
 
-use crate::model::Policy;
+use crate::model::{Policy, Protocol};
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
 /// counts for no Variant.
@@ -27,8 +29,14 @@ pub fn enter(policy: &Policy) -> Result<(), Refusal> {
 /// Makes the request what the pods of the Location are to see.
 pub fn toward(policy: &Policy, parts: &mut request::Parts) {
     if let Some(host) = &policy.upstream_host
-        && let Ok(host) = http::HeaderValue::from_str(host)
+        && let Ok(host) = HeaderValue::from_str(host)
     {
         parts.headers.insert(HOST, host);
+    }
+    if policy.exchange.protocol == Protocol::Http10 {
+        parts.version = Version::HTTP_10;
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
 }

@@ -25,6 +25,11 @@ impl Socket {
         self.deadline.set(0);
     }
 
+    /// How long a peer may take nothing from now on.
+    pub fn set_send_timeout(&self, timeout: Duration) {
+        self.send_timeout.set(timeout);
+    }
+
     /// Counts as progress for [`Self::wait_while_moving`].
     pub fn progress(&self) {
         let patience = self.patience.get();

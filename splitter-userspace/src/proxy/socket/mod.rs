@@ -75,7 +75,7 @@ pub struct Socket {
     patience: Cell<Duration>,
     /// The same for a peer that does not read what is sent to it.
     send_deadline: Cell<Tick>,
-    send_timeout: Duration,
+    send_timeout: Cell<Duration>,
     expired: Cell<bool>,
     /// Whether anything has been sent since [`Socket::begin`].
     sent: Cell<bool>,
@@ -106,7 +106,7 @@ impl Socket {
             deadline: Cell::new(0),
             patience: Cell::new(Duration::ZERO),
             send_deadline: Cell::new(0),
-            send_timeout,
+            send_timeout: Cell::new(send_timeout),
             expired: Cell::new(false),
             sent: Cell::new(false),
         });
@@ -299,7 +299,8 @@ impl Socket {
     /// Notes that the kernel takes no more, and since when; returns whether that was known.
     fn set_blocked(&self) -> bool {
         if self.send_deadline.get() == 0 {
-            self.send_deadline.set(self.clock.after(self.send_timeout));
+            self.send_deadline
+                .set(self.clock.after(self.send_timeout.get()));
         }
         self.blocked.replace(true)
     }

@@ -88,6 +88,7 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, headers: &HeaderM
     Answer {
         location: location.key.clone(),
         ingress: location.ingress.clone(),
+        policy: location.policy.clone(),
         rules: rules(location, headers),
         variants: variants(snapshot, location),
         answered: if draw.0 {

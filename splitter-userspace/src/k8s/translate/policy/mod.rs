@@ -1,7 +1,11 @@
 //! The annotations of a main Ingress to the [`Policy`] of its Locations: one file for each kind.
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
+mod access_log;
+mod body;
+mod exchange;
 mod redirect;
+mod retry;
 mod unsupported;
 mod upstream_host;
 
@@ -12,9 +16,25 @@ use crate::model::{BackendFault, Policy};
 pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
-const SUPPORTED: [&str; 5] = [
+const SUPPORTED: &[&str] = &[
+    "client-body-buffer-size",
+    "enable-access-log",
     "permanent-redirect",
     "permanent-redirect-code",
+    "proxy-body-size",
+    "proxy-buffer-size",
+    "proxy-buffering",
+    "proxy-buffers-number",
+    "proxy-busy-buffers-size",
+    "proxy-connect-timeout",
+    "proxy-http-version",
+    "proxy-max-temp-file-size",
+    "proxy-next-upstream",
+    "proxy-next-upstream-timeout",
+    "proxy-next-upstream-tries",
+    "proxy-read-timeout",
+    "proxy-request-buffering",
+    "proxy-send-timeout",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
@@ -36,6 +56,9 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         policy: Policy {
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
+            exchange: exchange::read(view, problems),
+            body_max: body::read(view, problems),
+            unlogged: access_log::is_off(view, problems),
         },
     }
 }

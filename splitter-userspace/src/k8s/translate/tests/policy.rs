@@ -93,7 +93,6 @@ fn the_rest_is_ignored_with_a_word() {
     for name in [
         "ssl-redirect",
         "rewrite-target",
-        "proxy-body-size",
         "limit-rps",
         "limit-whitelist",
         "affinity",
