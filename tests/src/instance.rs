@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use splitter::app::Instance;
 use splitter::config::{
-    AccessLog, ClassSettings, DataplaneSettings, Identity, Limits, LogFormat, Settings, Steering,
-    Timeouts,
+    AccessLog, ClassSettings, DataplaneSettings, Identity, Limits, LogFormat, Settings, Source,
+    Steering, Timeouts,
 };
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -187,7 +187,7 @@ impl Drop for Splitter {
 fn settings(dir: &Path) -> Settings {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     Settings {
-        manifests: dir.to_owned(),
+        source: Source::Manifests(dir.to_owned()),
         http: vec![any],
         admin: any,
         steering: Steering::None,

@@ -1,12 +1,13 @@
-//! What the kernel programs count, as metrics.
+//! What the kernel programs and the watches of the cluster count, as metrics.
 
 use std::sync::Arc;
 
 use splitter_common::{Class, Count};
 
 use crate::dataplane::{Counters, Counts};
+use crate::k8s::WatchFailures;
 use crate::telemetry::{
-    Family, Labels, Registry, STEER, Text, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
+    Family, Labels, Registry, STEER, Text, WATCH_FAILURES, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
 
 /// Has the counters read whenever a page of metrics is made. What never happened is left out.
@@ -14,6 +15,18 @@ pub fn collect(registry: &Registry, counters: Arc<Counters>) {
     registry.collect(move |text| match counters.read() {
         Ok(counts) => write(&counts, text),
         Err(error) => tracing::warn!(%error, "the kernel's counters are missing in the metrics"),
+    });
+}
+
+/// Has the failures of watches read whenever a page of metrics is made.
+pub fn collect_watches(registry: &Registry, failures: WatchFailures) {
+    registry.collect(move |text| {
+        text.family(&WATCH_FAILURES);
+        for (kind, count) in failures.all() {
+            let mut labels = Labels::of(&WATCH_FAILURES, text);
+            labels.push("kind", kind);
+            text.sample(&WATCH_FAILURES, &labels, count);
+        }
     });
 }
 

@@ -1,9 +1,11 @@
 //! Composition: the only place that knows every module.
 
 mod counters;
+mod feed;
 mod overrides;
 mod pools;
 mod publish;
+mod ranges;
 mod steering;
 
 use std::net::SocketAddr;
@@ -16,10 +18,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
-use crate::k8s::{ManifestWatcher, Manifests, Objects, translate};
-use crate::model::Problem;
 use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, Registry};
+use feed::Feed;
 use overrides::Overrides;
 use pools::{Common, Pools};
 use publish::Publisher;
@@ -51,7 +52,12 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
 async fn serve(settings: Settings) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let instance = Instance::start(settings).await?;
+    // With a cluster that is away the start takes as long as it is.
+    let instance = tokio::select! {
+        instance = Instance::start(settings) => instance?,
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    };
     instance
         .serve(async {
             tokio::select! {
@@ -66,8 +72,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
 pub struct Instance {
     settings: Settings,
     publisher: Publisher,
-    watcher: ManifestWatcher,
-    manifests: Manifests,
+    feed: Feed,
     steering: Steering,
     pools: Pools,
     admin: SocketAddr,
@@ -76,7 +81,8 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Starts everything; returns once requests are served by the manifests' state.
+    /// Starts everything; returns once requests are served by the state of the manifests or of
+    /// the cluster, however long the latter is away.
     ///
     /// # Errors
     /// As [`run`].
@@ -96,9 +102,13 @@ impl Instance {
         let (mut publisher, live) =
             Publisher::new(splits, registry.config(), Overrides::new(&registry));
 
+        let mut feed = Feed::start(&settings.source).await?;
+        if let Some(failures) = feed.failures() {
+            counters::collect_watches(&registry, failures);
+        }
         let readiness = Readiness::new();
         steering.note(&readiness);
-        let (read, listening) = (readiness.guard("manifests"), readiness.guard("listeners"));
+        let (read, listening) = (readiness.guard(feed.name()), readiness.guard("listeners"));
         tokio::spawn(admin::serve(
             admin,
             AdminState {
@@ -112,11 +122,8 @@ impl Instance {
         ));
         steering.announce(admin_addr);
 
-        // Watched before it is read, so that no change falls between the two.
-        let watcher = ManifestWatcher::start(&settings.manifests)
-            .with_context(|| format!("cannot watch {}", settings.manifests.display()))?;
-        let manifests = Manifests::new(&settings.manifests);
-        let manifests = reload(manifests, &settings, &mut publisher).await?;
+        feed.synced().await;
+        reload(&mut feed, &settings, &mut publisher, &mut steering).await?;
         drop(read);
 
         let common = Common {
@@ -133,8 +140,7 @@ impl Instance {
         Ok(Instance {
             settings,
             publisher,
-            watcher,
-            manifests,
+            feed,
             steering,
             pools,
             admin: admin_addr,
@@ -153,7 +159,7 @@ impl Instance {
         self.admin
     }
 
-    /// Follows the manifests until `stop` is ready, then finishes what is in hand.
+    /// Follows the objects until `stop` is ready, then finishes what is in hand.
     ///
     /// # Errors
     /// Only when a thread of a pool has panicked.
@@ -164,15 +170,14 @@ impl Instance {
         let mut refresh = every(ADDRESSES_EVERY);
         loop {
             tokio::select! {
-                () = self.watcher.changed() => {
+                () = self.feed.changed() => {
+                    let (feed, steering) = (&mut self.feed, &mut self.steering);
                     let publisher = &mut self.publisher;
-                    let reloaded = reload(self.manifests, &self.settings, publisher).await;
-                    self.manifests = reloaded.unwrap_or_else(|error| {
+                    if let Err(error) = reload(feed, &self.settings, publisher, steering).await {
                         // A fault of ours in reading must not end what is being served.
                         tracing::error!(error = format!("{error:#}"), "the state stays as it was");
-                        publisher.failed();
-                        Manifests::new(&self.settings.manifests)
-                    });
+                        self.publisher.failed();
+                    }
                 }
                 _ = reopen.recv() => self.log.reopen(),
                 _ = look.tick() => self.publisher.look_at_overrides(),
@@ -204,23 +209,21 @@ fn every(period: Duration) -> tokio::time::Interval {
     interval
 }
 
-/// Reads the manifests off the control thread and publishes what they say.
+/// Reads the objects and publishes what they say.
 async fn reload(
-    mut manifests: Manifests,
+    feed: &mut Feed,
     settings: &Settings,
     publisher: &mut Publisher,
-) -> anyhow::Result<Manifests> {
-    let class = settings.class.clone();
-    let (manifests, translation, problems) = tokio::task::spawn_blocking(move || {
-        let (objects, problems): (Objects, Vec<Problem>) = manifests.reload();
-        let translation = translate(&objects, &class);
-        (manifests, translation, problems)
-    })
-    .await
-    .context("reading the manifests failed")?;
+    steering: &mut Steering,
+) -> anyhow::Result<()> {
+    let reading = feed.read(&settings.source, &settings.class).await?;
+    if let Some(nodes) = reading.nodes {
+        steering.learn(nodes);
+    }
+    let translation = reading.translation;
     publisher.publish(
         translation.snapshot,
-        [problems, translation.problems].concat(),
+        [reading.problems, translation.problems].concat(),
     );
-    Ok(manifests)
+    Ok(())
 }

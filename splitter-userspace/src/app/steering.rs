@@ -4,18 +4,20 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use splitter_common::{Fallback, Pool};
 use tokio::sync::watch;
 
-use super::counters;
+use super::{counters, ranges};
 use crate::admin::Readiness;
-use crate::config::{DataplaneSettings, Settings, Steering as Mode};
+use crate::config::{DataplaneSettings, PoolSettings, Settings, Steering as Mode};
 use crate::dataplane::{
     Classifier, DataplaneError, Kernel, KernelOptions, LeftOut, Policy, Prefixes, Ranges, Report,
     Splits, addresses,
 };
+use crate::k8s::NodeFacts;
 use crate::proxy::Classes;
 use crate::telemetry::{Gauge, Registry, STEERING_MODE};
 
@@ -45,8 +47,10 @@ pub struct Steering {
     stepped: Vec<(Mode, String)>,
     kernel: Option<Kernel>,
     splits: Splits,
-    /// What the objects of the node's operator say; the node's own addresses come on top.
+    /// What the flags say; what the cluster's Nodes say and the node's own addresses come on top.
     given: Ranges,
+    /// What the cluster's Nodes say.
+    nodes: NodeFacts,
     /// What is in force.
     ranges: Ranges,
     policy: Policy,
@@ -79,13 +83,14 @@ impl Steering {
             kernel,
             splits,
             given: settings.dataplane.ranges.clone(),
+            nodes: NodeFacts::default(),
             ranges: Ranges::default(),
             policy: settings.dataplane.policy.clone(),
             classifier: watch::Sender::new(Classifier::default()),
             _gauge: gauge,
         };
         steering
-            .set_ranges(with_own(&steering.given))
+            .set_ranges(with_own(&steering.given, &steering.nodes))
             .map_err(|error| SteeringError::Mode {
                 mode: mode.name(),
                 error,
@@ -124,13 +129,17 @@ impl Steering {
         let stepped = self.stepped.iter();
         let stepped = stepped.map(|(mode, why)| json!({"mode": mode.name(), "why": why}));
         let pools = if self.has_pools() {
-            let sizes = settings.dataplane.pools;
-            json!([
-                {"name": Pool::NorthSouth.name(), "workers": sizes.north_south},
-                {"name": Pool::EastWest.name(), "workers": sizes.east_west},
-            ])
+            let pools = Pool::ALL.into_iter().zip(&settings.dataplane.pools);
+            pools
+                .map(|(pool, of)| describe_pool(pool.name(), of))
+                .collect()
         } else {
-            json!([{"name": "all", "workers": settings.workers}])
+            let all = PoolSettings {
+                workers: settings.workers,
+                timeouts: settings.timeouts,
+                limits: settings.limits,
+            };
+            vec![describe_pool("all", &all)]
         };
         json!({
             "asked": settings.steering.name(),
@@ -177,11 +186,25 @@ impl Steering {
         }
     }
 
+    /// Takes in what the cluster's Nodes say about addresses.
+    pub fn learn(&mut self, nodes: NodeFacts) {
+        if nodes != self.nodes {
+            self.nodes = nodes;
+            self.refresh();
+        }
+    }
+
     /// Follows the node's own addresses.
     pub fn refresh(&mut self) {
-        let ranges = with_own(&self.given);
+        let ranges = with_own(&self.given, &self.nodes);
         if ranges != self.ranges {
-            tracing::info!(own = ?ranges.own, "the node's addresses have changed");
+            tracing::info!(
+                own = ?ranges.own,
+                pods = ?ranges.pods,
+                cluster = ranges.cluster.len(),
+                nodes = ranges.nodes.len(),
+                "the addresses around have changed"
+            );
             if let Err(error) = self.set_ranges(ranges) {
                 tracing::error!(%error, "the former addresses stay in force");
             }
@@ -252,17 +275,12 @@ fn options(mode: Mode, settings: &DataplaneSettings) -> KernelOptions {
 }
 
 /// The ranges with the addresses on the node's interfaces.
-fn with_own(given: &Ranges) -> Ranges {
-    let mut ranges = given.clone();
-    match addresses() {
-        Ok(found) => ranges.own.extend(found),
-        Err(error) => {
-            tracing::warn!(%error, "the node's own addresses are only those of --node-ip")
-        }
-    }
-    ranges.own.sort_unstable();
-    ranges.own.dedup();
-    ranges
+fn with_own(given: &Ranges, nodes: &NodeFacts) -> Ranges {
+    let interfaces = addresses().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the node's own addresses are only those that are named");
+        Vec::new()
+    });
+    ranges::combine(given, nodes, &interfaces)
 }
 
 fn log(mode: Mode, report: &Report) {
@@ -283,6 +301,30 @@ fn log(mode: Mode, report: &Report) {
         pin_dir = %report.pin_dir.display(),
         "steering"
     );
+}
+
+fn describe_pool(name: &str, pool: &PoolSettings) -> Value {
+    let seconds = |time: Duration| time.as_secs_f64();
+    let PoolSettings {
+        workers,
+        timeouts,
+        limits,
+    } = pool;
+    json!({
+        "name": name,
+        "workers": workers,
+        "max_connections": limits.max_connections,
+        "max_requests": limits.max_requests,
+        "timeouts_seconds": {
+            "connect": seconds(timeouts.connect),
+            "read": seconds(timeouts.read),
+            "send": seconds(timeouts.send),
+            "header": seconds(timeouts.header),
+            "keep_alive": seconds(timeouts.keep_alive),
+            "upstream_idle": seconds(timeouts.upstream_idle),
+            "tunnel": seconds(timeouts.tunnel),
+        },
+    })
 }
 
 fn describe(report: &Report) -> Value {

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod class_args;
+mod cluster_args;
 pub mod detach;
 pub mod explain;
 pub mod instance;
@@ -9,6 +10,7 @@ mod limit_args;
 pub mod logging;
 pub mod maps;
 mod named;
+mod pool_args;
 mod run_args;
 pub mod status;
 mod steer_args;
@@ -23,6 +25,7 @@ use clap::{Parser, Subcommand};
 
 use crate::config::{Settings, SettingsError};
 
+pub use cluster_args::ClusterArgs;
 pub use limit_args::{LimitArgs, TimeoutArgs};
 pub use named::Named;
 pub use run_args::{LogFormatArg, RunArgs, SteeringArg};

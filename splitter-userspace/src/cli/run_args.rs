@@ -6,19 +6,26 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 
 use super::class_args::ClassArgs;
+use super::cluster_args::ClusterArgs;
 use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::named::MAX_WORKERS;
+use super::pool_args::General;
 use super::steer_args::SteerArgs;
 use super::values;
-use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Steering};
+use crate::config::{AccessLog, Identity, LogFormat, Settings, SettingsError, Source, Steering};
 
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
 /// commas.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
     /// Directory whose YAML files, at any depth, are the configuration; watched for changes
+    /// [default: the Kubernetes API is]
     #[arg(long, env = "SPLITTER_MANIFESTS", value_name = "DIR")]
-    pub manifests: PathBuf,
+    pub manifests: Option<PathBuf>,
+
+    /// What is read from the Kubernetes API, and written there.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 
     /// Address for cleartext HTTP; repeatable
     #[arg(
@@ -165,21 +172,29 @@ impl TryFrom<RunArgs> for Settings {
                 return Err(SettingsError::AdminIsHttp(*addr));
             }
         }
-        let workers = args.workers.unwrap_or_else(usable_cpus);
+        let general = General {
+            workers: args.workers,
+            usable_cpus: usable_cpus(),
+            timeouts: args.timeouts.into(),
+            limits: args.limits.into(),
+        };
         Ok(Settings {
-            manifests: args.manifests,
+            source: match args.manifests {
+                Some(directory) => Source::Manifests(directory),
+                None => Source::Cluster(Box::new(args.cluster.into())),
+            },
             http: args.http,
             admin: args.admin,
             steering: args.steering.into(),
-            dataplane: args.dataplane.settings(workers)?,
+            dataplane: args.dataplane.settings(&general)?,
             class: args.class.into(),
-            workers,
+            workers: general.workers.unwrap_or(general.usable_cpus),
             log_format: args.log_format.into(),
             access_log: args.access_log,
             use_forwarded_headers: args.use_forwarded_headers,
             drain_timeout: args.drain_timeout,
-            timeouts: args.timeouts.into(),
-            limits: args.limits.into(),
+            timeouts: general.timeouts,
+            limits: general.limits,
             identity: Identity {
                 pod_namespace: args.pod_namespace,
                 pod_name: args.pod_name,
@@ -220,7 +235,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::config::{ClassSettings, DataplaneSettings, Limits, Timeouts};
+    use crate::config::{ClassSettings, DataplaneSettings, Limits, PoolSettings, Timeouts};
 
     #[derive(Parser)]
     struct Line {
@@ -236,7 +251,7 @@ mod tests {
     #[test]
     fn nothing_said_is_every_default() {
         let all = settings(&[]).unwrap();
-        assert_eq!(all.manifests, PathBuf::from("m"));
+        assert_eq!(all.source, Source::Manifests("m".into()));
         assert_eq!(all.http, ["0.0.0.0:80".parse().unwrap()]);
         assert_eq!(all.admin, "0.0.0.0:10254".parse().unwrap());
         assert_eq!(all.steering, Steering::Auto);
@@ -277,16 +292,39 @@ mod tests {
             "--upstream-idle-timeout=7s",
             "--tunnel-timeout=12s",
             "--max-connections=8",
+            "--max-requests=13",
             "--max-head-bytes=9000",
             "--max-headers=10",
             "--upstream-idle-per-endpoint=11",
-            "--max-body-bytes=13",
+            "--max-body-bytes=14",
             "--pod-namespace=ns",
             "--pod-name=pod",
         ])
         .unwrap();
+        let timeouts = Timeouts {
+            connect: Duration::from_secs(2),
+            read: Duration::from_secs(3),
+            send: Duration::from_secs(4),
+            header: Duration::from_secs(5),
+            keep_alive: Duration::from_secs(6),
+            upstream_idle: Duration::from_secs(7),
+            tunnel: Duration::from_secs(12),
+        };
+        let limits = Limits {
+            max_connections: 8,
+            max_requests: 13,
+            max_head_bytes: 9_000,
+            max_headers: 10,
+            upstream_idle_per_endpoint: 11,
+            max_body_bytes: 14,
+        };
+        let pool = PoolSettings {
+            workers: 3,
+            timeouts,
+            limits,
+        };
         let expected = Settings {
-            manifests: "m".into(),
+            source: Source::Manifests("m".into()),
             http: ["127.0.0.1:1", "127.0.0.1:2", "[::1]:3"]
                 .map(|addr| addr.parse().unwrap())
                 .to_vec(),
@@ -294,6 +332,7 @@ mod tests {
             steering: Steering::SkLookup,
             dataplane: DataplaneSettings {
                 interfaces: vec!["eth0".to_owned()],
+                pools: [pool; 2],
                 ..DataplaneSettings::new(3)
             },
             class: ClassSettings {
@@ -307,28 +346,26 @@ mod tests {
             access_log: AccessLog::File("/a".into()),
             use_forwarded_headers: true,
             drain_timeout: Duration::from_secs(1),
-            timeouts: Timeouts {
-                connect: Duration::from_secs(2),
-                read: Duration::from_secs(3),
-                send: Duration::from_secs(4),
-                header: Duration::from_secs(5),
-                keep_alive: Duration::from_secs(6),
-                upstream_idle: Duration::from_secs(7),
-                tunnel: Duration::from_secs(12),
-            },
-            limits: Limits {
-                max_connections: 8,
-                max_head_bytes: 9_000,
-                max_headers: 10,
-                upstream_idle_per_endpoint: 11,
-                max_body_bytes: 13,
-            },
+            timeouts,
+            limits,
             identity: Identity {
                 pod_namespace: "ns".to_owned(),
                 pod_name: "pod".to_owned(),
             },
         };
         assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn without_manifests_the_cluster_says_what_to_do() {
+        let run = Line::try_parse_from(["splitter", "--kubeconfig=/k"])
+            .unwrap()
+            .run;
+        let all: Settings = run.try_into().unwrap();
+        let Source::Cluster(cluster) = all.source else {
+            panic!("{:?}", all.source)
+        };
+        assert_eq!(cluster.kubeconfig, Some("/k".into()));
     }
 
     #[test]

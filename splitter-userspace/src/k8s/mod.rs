@@ -1,10 +1,11 @@
 //! Kubernetes objects in, a Snapshot out.
 //!
-//! [`Manifests`] (I/O) reads a directory into plain [`Objects`]; [`translate`] (pure) turns those
-//! into a `model::Snapshot` and a list of Problems. A later source, the API server, fills the same
-//! [`Objects`].
+//! [`Manifests`] (I/O) reads a directory into plain [`Objects`], [`Cluster`] (I/O) follows the API
+//! server into the same; [`translate`] (pure) turns those into a `model::Snapshot` and a list of
+//! Problems.
 
 mod bounded;
+mod cluster;
 mod decode;
 mod documents;
 mod header;
@@ -12,6 +13,10 @@ mod manifests;
 mod objects;
 mod translate;
 
+pub use cluster::{
+    BURST_LIMIT as CLUSTER_BURST_LIMIT, Cluster, ClusterState, ConnectError, NodeFacts,
+    QUIET as CLUSTER_QUIET, WatchFailures,
+};
 pub use documents::{MAX_DOCUMENTS, Parsed, parse_documents};
 pub use manifests::{
     BURST_LIMIT, FRESH, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, ManifestWatcher, Manifests, POLL,

@@ -90,6 +90,9 @@ pub struct Objects {
     pub slices: Vec<Sourced<EndpointSlice>>,
     /// Secrets.
     pub secrets: Vec<Sourced<Secret>>,
+    /// Where there is no IngressClass at all, an Ingress that names none is not ours because of
+    /// that: others may serve it. False for manifests, where nobody else can be meant.
+    pub class_by_name_only: bool,
 }
 
 impl Objects {

@@ -51,6 +51,8 @@ pub enum Fault {
     // Ours.
     /// Too many connections.
     Overloaded,
+    /// Too many requests in hand.
+    Busy,
 }
 
 impl Fault {
@@ -71,7 +73,7 @@ impl Fault {
             Fault::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Fault::ClientGone => client_closed_request(),
             Fault::NoLocation => StatusCode::NOT_FOUND,
-            Fault::NoEndpoint | Fault::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Fault::NoEndpoint | Fault::Overloaded | Fault::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Fault::UpstreamRefused | Fault::UpstreamInvalid => StatusCode::BAD_GATEWAY,
             Fault::ConnectTimeout | Fault::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
@@ -101,6 +103,7 @@ impl Fault {
             Fault::ConnectTimeout => "connect-timeout",
             Fault::UpstreamTimeout => "upstream-timeout",
             Fault::Overloaded => "overloaded",
+            Fault::Busy => "busy",
         }
     }
 
@@ -128,6 +131,7 @@ impl Fault {
             Fault::ConnectTimeout => "the backend did not accept in time",
             Fault::UpstreamTimeout => "the backend did not answer in time",
             Fault::Overloaded => "too many connections",
+            Fault::Busy => "too many requests are being answered",
         }
     }
 

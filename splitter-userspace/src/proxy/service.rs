@@ -102,6 +102,9 @@ fn prepare(
     journal: &mut Journal,
     request_id: &HeaderValue,
 ) -> Result<Prepared, Refusal> {
+    if worker.is_busy() {
+        return Err(Fault::Busy.into());
+    }
     let host = target::authority(parts)?;
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);

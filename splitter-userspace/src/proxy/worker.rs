@@ -279,6 +279,11 @@ impl Worker {
         self.draining.get()
     }
 
+    /// Whether more requests are in hand than may be, the one that is just beginning among them.
+    pub fn is_busy(&self) -> bool {
+        self.connections.requests_now() > self.limits.max_requests as i64
+    }
+
     /// Whether requests are logged.
     pub fn logs(&self) -> bool {
         self.log.borrow().is_on()

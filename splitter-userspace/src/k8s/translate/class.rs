@@ -42,8 +42,10 @@ impl<'a> Classes<'a> {
         Classes {
             known: known.collect(),
             own: &settings.ingress_class,
-            // Without any IngressClass nobody else can be meant: trying it out needs no class.
-            unnamed: settings.without_class || by_default || objects.classes.is_empty(),
+            // Manifests without any IngressClass mean nobody else: trying it out needs no class.
+            unnamed: settings.without_class
+                || by_default
+                || (objects.classes.is_empty() && !objects.class_by_name_only),
         }
     }
 

@@ -134,6 +134,12 @@ pub(crate) const LOG_DROPPED: Family = Family::counter(
     "Access log lines lost, by cause: queue-full or write-failed",
 );
 
+/// Watches of the Kubernetes API that have failed, label `kind`.
+pub const WATCH_FAILURES: Family = Family::counter(
+    "splitter_watch_failures_total",
+    "Failures in following the Kubernetes API, by kind of object",
+);
+
 /// Which steering is in use: 1 for the mode in label `mode`.
 pub const STEERING_MODE: Family = Family::gauge(
     "splitter_steering_mode",

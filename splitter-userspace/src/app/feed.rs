@@ -1,0 +1,132 @@
+//! Where the objects come from: manifests or the Kubernetes API, behind one face.
+
+use anyhow::Context as _;
+
+use crate::config::{ClassSettings, Source};
+use crate::k8s::{
+    Cluster, ManifestWatcher, Manifests, NodeFacts, Objects, Translation, WatchFailures, translate,
+};
+use crate::model::Problem;
+
+/// A source of objects that is being followed.
+pub enum Feed {
+    /// A directory.
+    Manifests {
+        /// Says when it changes.
+        watcher: ManifestWatcher,
+        /// What it says; gone while a thread reads it.
+        manifests: Manifests,
+    },
+    /// A cluster.
+    Cluster(Box<Cluster>),
+}
+
+/// What the objects of one moment come to.
+pub struct Reading {
+    /// The routing state and its Problems.
+    pub translation: Translation,
+    /// What is wrong with the source itself.
+    pub problems: Vec<Problem>,
+    /// What Nodes say about addresses; none for manifests.
+    pub nodes: Option<NodeFacts>,
+}
+
+impl Feed {
+    /// Starts to follow the source.
+    ///
+    /// # Errors
+    /// When it can never be read: no thread for manifests, no identity for the Kubernetes API.
+    pub async fn start(source: &Source) -> anyhow::Result<Self> {
+        match source {
+            Source::Manifests(directory) => Ok(Feed::Manifests {
+                // Watched before it is read, so that no change falls between the two.
+                watcher: ManifestWatcher::start(directory)
+                    .with_context(|| format!("cannot watch {}", directory.display()))?,
+                manifests: Manifests::new(directory),
+            }),
+            Source::Cluster(settings) => {
+                let cluster = Cluster::start((**settings).clone()).await?;
+                Ok(Feed::Cluster(Box::new(cluster)))
+            }
+        }
+    }
+
+    /// What readiness waits for.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Feed::Manifests { .. } => "manifests",
+            Feed::Cluster(_) => "kube-sync",
+        }
+    }
+
+    /// How often watches have failed; none for manifests.
+    pub fn failures(&self) -> Option<WatchFailures> {
+        match self {
+            Feed::Manifests { .. } => None,
+            Feed::Cluster(cluster) => Some(cluster.failures()),
+        }
+    }
+
+    /// Waits until there is something whole to read. May be cancelled.
+    pub async fn synced(&mut self) {
+        if let Feed::Cluster(cluster) = self {
+            cluster.synced().await;
+        }
+    }
+
+    /// Waits until something has changed and come to rest. May be cancelled: no change is lost.
+    pub async fn changed(&mut self) {
+        match self {
+            Feed::Manifests { watcher, .. } => watcher.changed().await,
+            Feed::Cluster(cluster) => cluster.changed().await,
+        }
+    }
+
+    /// Reads everything and translates it, off this thread.
+    ///
+    /// # Errors
+    /// When our code has panicked; what was read before is then read anew.
+    pub async fn read(
+        &mut self,
+        source: &Source,
+        class: &ClassSettings,
+    ) -> anyhow::Result<Reading> {
+        let class = class.clone();
+        match self {
+            Feed::Manifests { manifests, .. } => {
+                let Source::Manifests(directory) = source else {
+                    anyhow::bail!("the source is not the one that was started");
+                };
+                let mut taken = std::mem::replace(manifests, Manifests::new(directory));
+                let (taken, translation, problems) = blocking(move || {
+                    let (objects, problems): (Objects, Vec<Problem>) = taken.reload();
+                    let translation = translate(&objects, &class);
+                    (taken, translation, problems)
+                })
+                .await?;
+                *manifests = taken;
+                Ok(Reading {
+                    translation,
+                    problems,
+                    nodes: None,
+                })
+            }
+            Feed::Cluster(cluster) => {
+                let state = cluster.state().await;
+                let objects = state.objects;
+                Ok(Reading {
+                    translation: blocking(move || translate(&objects, &class)).await?,
+                    problems: Vec::new(),
+                    nodes: Some(state.nodes),
+                })
+            }
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> anyhow::Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.context("reading the objects failed")
+}

@@ -1,0 +1,240 @@
+//! The Kubernetes API as a source of Objects.
+//!
+//! One watch of each kind fills a store (`reflect`, `store`, `kept`); bursts of changes are waited
+//! out (`signal`); then the whole state is taken at once, as from manifests.
+
+mod connect;
+mod kept;
+mod nodes;
+mod reflect;
+mod secrets;
+mod signal;
+mod store;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use tokio::task::JoinSet;
+
+pub use connect::ConnectError;
+pub use nodes::NodeFacts;
+pub use signal::{BURST_LIMIT, QUIET};
+
+use super::objects::{Objects, Sourced};
+use crate::config::ClusterSettings;
+use kept::Kept;
+use reflect::{Failures, Reflector};
+use secrets::Secrets;
+use signal::{Bursts, Signals};
+use store::Store;
+
+/// The objects of a cluster, followed as long as this lives.
+///
+/// An API server that is away, a watch that breaks off and lists that begin anew change nothing:
+/// what was last said holds until something else is said.
+pub struct Cluster {
+    settings: ClusterSettings,
+    stores: Stores,
+    secrets: Secrets,
+    bursts: Bursts,
+    signals: Signals,
+    failures: Vec<Failures>,
+    /// Ends with this.
+    _watches: JoinSet<()>,
+}
+
+#[derive(Clone, Default)]
+struct Stores {
+    ingresses: Store<Ingress>,
+    classes: Store<IngressClass>,
+    services: Store<Service>,
+    slices: Store<EndpointSlice>,
+    secrets: Store<PartialObjectMeta<Secret>>,
+    nodes: Store<Node>,
+}
+
+/// What a cluster says at one moment.
+pub struct ClusterState {
+    /// What routing is made of.
+    pub objects: Objects,
+    /// What Nodes say about addresses.
+    pub nodes: NodeFacts,
+}
+
+/// How often the watch of each kind has failed, by its name in the plural. Cheap to clone.
+#[derive(Clone)]
+pub struct WatchFailures(Vec<Failures>);
+
+impl WatchFailures {
+    /// Each kind with its count.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0.iter().map(|it| (it.kind, it.count()))
+    }
+}
+
+impl Cluster {
+    /// Starts to follow the API server, on the current tokio runtime. It need not be there yet.
+    ///
+    /// # Errors
+    /// When it is not known where it is, or our identity cannot be used.
+    pub async fn start(settings: ClusterSettings) -> Result<Self, ConnectError> {
+        let client = connect::client(&settings).await?;
+        let signals = Signals::default();
+        let stores = Stores::default();
+        let mut watches = Watches {
+            client: client.clone(),
+            settings: &settings,
+            signals: signals.clone(),
+            failures: Vec::new(),
+            tasks: JoinSet::new(),
+        };
+        watches.start(&stores);
+        let (failures, tasks) = (watches.failures, watches.tasks);
+        Ok(Cluster {
+            secrets: Secrets::new(client, stores.secrets.clone()),
+            bursts: Bursts::new(Arc::clone(&signals.content)),
+            settings,
+            stores,
+            signals,
+            failures,
+            _watches: tasks,
+        })
+    }
+
+    /// Waits until a whole list of every kind was read. May be cancelled.
+    pub async fn synced(&mut self) {
+        while !self.stores.are_filled() {
+            self.bursts.over().await;
+        }
+    }
+
+    /// Waits for a change and for the end of its burst. May be cancelled: no change is lost.
+    pub async fn changed(&mut self) {
+        self.bursts.over().await;
+    }
+
+    /// Everything as it is now. Secrets that are new are read first, each within two seconds; one
+    /// that cannot be read is left out or stays as it was, and is tried again.
+    pub async fn state(&mut self) -> ClusterState {
+        let ingresses = self.stores.ingresses.all();
+        let wanted = secrets::named(ingresses.iter().map(|it| &**it));
+        if !self.secrets.refresh(wanted).await {
+            let content = Arc::clone(&self.signals.content);
+            tokio::spawn(async move {
+                tokio::time::sleep(secrets::AGAIN).await;
+                content.notify_one();
+            });
+        }
+        let nodes = self.stores.nodes.all();
+        let own = self.settings.node_name.as_deref();
+        ClusterState {
+            nodes: NodeFacts::of(nodes.iter().map(|it| &**it), own),
+            objects: Objects {
+                ingresses: sourced(ingresses),
+                classes: sourced(self.stores.classes.all()),
+                services: sourced(self.stores.services.all()),
+                slices: sourced(self.stores.slices.all()),
+                secrets: sourced(self.secrets.all()),
+                class_by_name_only: true,
+            },
+        }
+    }
+
+    /// How often watches have failed.
+    pub fn failures(&self) -> WatchFailures {
+        WatchFailures(self.failures.clone())
+    }
+}
+
+impl Stores {
+    fn are_filled(&self) -> bool {
+        self.ingresses.is_filled()
+            && self.classes.is_filled()
+            && self.services.is_filled()
+            && self.slices.is_filled()
+            && self.secrets.is_filled()
+            && self.nodes.is_filled()
+    }
+}
+
+fn sourced<T>(objects: Vec<Arc<T>>) -> Vec<Sourced<T>> {
+    let source: Arc<str> = "".into();
+    let sourced = |object| Sourced {
+        object,
+        source: Arc::clone(&source),
+    };
+    objects.into_iter().map(sourced).collect()
+}
+
+/// The watches as they are being started.
+struct Watches<'a> {
+    client: Client,
+    settings: &'a ClusterSettings,
+    signals: Signals,
+    failures: Vec<Failures>,
+    tasks: JoinSet<()>,
+}
+
+impl Watches<'_> {
+    fn start(&mut self, stores: &Stores) {
+        // From the server's memory: every node asks for all of it.
+        let any = || watcher::Config::default().any_semantic();
+        let mut ingresses = any();
+        ingresses.label_selector = self.settings.ingress_selector.clone();
+        self.namespaced("ingresses", &stores.ingresses, ingresses);
+        self.namespaced("services", &stores.services, any());
+        let slices = any().labels("kubernetes.io/service-name");
+        self.namespaced("endpointslices", &stores.slices, slices);
+        self.namespaced("secrets", &stores.secrets, any());
+        self.everywhere("ingressclasses", &stores.classes, false);
+        self.everywhere("nodes", &stores.nodes, true);
+    }
+
+    fn namespaced<K>(&mut self, kind: &'static str, store: &Store<K>, config: watcher::Config)
+    where
+        K: Kept + kube::Resource<Scope = NamespaceResourceScope>,
+    {
+        let client = self.client.clone();
+        let api = match &self.settings.namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        };
+        self.spawn(kind, api, config, store, false);
+    }
+
+    fn everywhere<K>(&mut self, kind: &'static str, store: &Store<K>, optional: bool)
+    where
+        K: Kept + kube::Resource<Scope = ClusterResourceScope>,
+    {
+        let api = Api::all(self.client.clone());
+        let config = watcher::Config::default().any_semantic();
+        self.spawn(kind, api, config, store, optional);
+    }
+
+    fn spawn<K: Kept>(
+        &mut self,
+        kind: &'static str,
+        api: Api<K>,
+        config: watcher::Config,
+        store: &Store<K>,
+        optional: bool,
+    ) {
+        let failures = Failures::new(kind);
+        self.failures.push(failures.clone());
+        let reflector = Reflector {
+            api,
+            config,
+            store: store.clone(),
+            signals: self.signals.clone(),
+            failures,
+            optional,
+        };
+        self.tasks.spawn(reflector.run());
+    }
+}
