@@ -12,6 +12,7 @@ pub(crate) use cluster::is_name;
 pub use cluster::{ClusterSettings, NamespacedName, NamespacedNameError, Source, StatusSettings};
 
 use crate::dataplane::{CpuError, Policy, Ranges, XdpKind};
+use crate::model::AddressSet;
 
 /// How connections reach the pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +222,17 @@ pub struct Identity {
     pub pod_name: String,
 }
 
+/// How the address of a client is found when a proxy stands in front.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealIp {
+    /// By X-Forwarded-For, or Forwarded.
+    pub forwarded: bool,
+    /// By the PROXY header that each connection begins with.
+    pub proxy_protocol: bool,
+    /// Who is believed.
+    pub trusted: AddressSet,
+}
+
 /// Settings of `splitter run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -245,6 +257,12 @@ pub struct Settings {
     pub access_log: AccessLog,
     /// Trust X-Forwarded-* and X-Request-ID of clients (`--use-forwarded-headers`), default false.
     pub use_forwarded_headers: bool,
+    /// Connections begin with a PROXY header, version 1 or 2 (`--use-proxy-protocol`), default
+    /// false.
+    pub use_proxy_protocol: bool,
+    /// Peers that are believed whom they speak for, by either of these (`--proxy-real-ip-cidr`),
+    /// default everybody, as in ingress-nginx.
+    pub proxy_real_ip: AddressSet,
     /// How long open requests may go on after the signal to stop, default 30 s.
     pub drain_timeout: Duration,
     /// How long things may take.

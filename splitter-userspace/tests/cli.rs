@@ -137,6 +137,18 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "perhaps",
         "true, false",
     ),
+    (
+        "--use-proxy-protocol",
+        "SPLITTER_USE_PROXY_PROTOCOL",
+        "perhaps",
+        "true, false",
+    ),
+    (
+        "--proxy-real-ip-cidr",
+        "SPLITTER_PROXY_REAL_IP_CIDR",
+        "10.0.0.0/33",
+        "10.0.0.0/8",
+    ),
     ("--drain-timeout", "SPLITTER_DRAIN_TIMEOUT", "soon", "30s"),
     ("--connect-timeout", "SPLITTER_CONNECT_TIMEOUT", "0", "30s"),
     ("--read-timeout", "SPLITTER_READ_TIMEOUT", "-1s", "30s"),

@@ -1,7 +1,9 @@
 //! A client that speaks raw bytes.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+
+use socket2::{Domain, Socket, Type};
 
 use crate::PATIENCE;
 
@@ -67,6 +69,19 @@ impl Client {
     /// Connects.
     pub fn connect(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).expect("the splitter accepts");
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client {
+            reader: BufReader::new(stream),
+        }
+    }
+
+    /// Connects from this address of ours, such as another one of the loopback's.
+    pub fn connect_from(source: IpAddr, addr: SocketAddr) -> Self {
+        let socket = Socket::new(Domain::for_address(addr), Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::new(source, 0).into()).unwrap();
+        socket.connect(&addr.into()).expect("the splitter accepts");
+        let stream = TcpStream::from(socket);
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Client {

@@ -11,6 +11,7 @@ use splitter::config::{
     AccessLog, ClassSettings, DataplaneSettings, Identity, Limits, LogFormat, Settings, Source,
     Steering, Timeouts,
 };
+use splitter::model::AddressSet;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -197,6 +198,8 @@ fn settings(dir: &Path) -> Settings {
         log_format: LogFormat::Text,
         access_log: AccessLog::Off,
         use_forwarded_headers: false,
+        use_proxy_protocol: false,
+        proxy_real_ip: AddressSet::all(),
         drain_timeout: Duration::from_secs(5),
         timeouts: Timeouts::default(),
         limits: Limits {

@@ -126,6 +126,7 @@ impl Instance {
         reload(&mut feed, &settings, &mut publisher, &mut steering).await?;
         drop(read);
 
+        warn_of_trust(&settings);
         let common = Common {
             settings: &settings,
             live: &live,
@@ -191,6 +192,18 @@ impl Instance {
         self.pools.drain(self.settings.drain_timeout).await?;
         self.log.close(LOG_DEADLINE);
         Ok(())
+    }
+}
+
+/// Whom ingress-nginx believes by default, too; but whoever reaches the listener can then say that he
+/// is somebody else.
+fn warn_of_trust(settings: &Settings) {
+    let asked = settings.use_forwarded_headers || settings.use_proxy_protocol;
+    if asked && settings.proxy_real_ip.is_all() {
+        tracing::warn!(
+            "every peer is believed whom it speaks for; name the balancers in front with \
+             --proxy-real-ip-cidr"
+        );
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::steering::Steering;
-use crate::config::{PoolSettings, Settings};
+use crate::config::{PoolSettings, RealIp, Settings};
 use crate::proxy::{Classes, Proxy, ProxyConfig, Sockets};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, Registry};
@@ -120,7 +120,11 @@ impl Common<'_> {
             cpus: cpus.to_vec(),
             timeouts: pool.timeouts,
             limits: pool.limits,
-            trust_forwarded: self.settings.use_forwarded_headers,
+            real_ip: RealIp {
+                forwarded: self.settings.use_forwarded_headers,
+                proxy_protocol: self.settings.use_proxy_protocol,
+                trusted: self.settings.proxy_real_ip.clone(),
+            },
         };
         let proxy = Proxy::start(
             &config,

@@ -1,6 +1,7 @@
 //! `splitter explain`: who would answer a request, and why.
 
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -45,6 +46,10 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = cookie)]
     pub cookie: Vec<HeaderValue>,
 
+    /// Address that the request is from, for what goes by address.
+    #[arg(long, value_name = "IP")]
+    pub client: Option<IpAddr>,
+
     /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
@@ -87,6 +92,7 @@ impl ExplainArgs {
             host: &self.host,
             path: self.path.path(),
             headers: &headers,
+            client: self.client,
         };
         let explanation = explain(snapshot, &Router::build(snapshot), &query);
         let (problems, others) = related(&explanation, problems);

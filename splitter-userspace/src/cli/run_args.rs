@@ -4,6 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
+use ipnet::IpNet;
 
 use super::class_args::ClassArgs;
 use super::cluster_args::ClusterArgs;
@@ -100,6 +101,29 @@ pub struct RunArgs {
     )]
     pub use_forwarded_headers: bool,
 
+    /// Connections begin with a PROXY header, version 1 or 2; others are closed
+    #[arg(
+        long,
+        env = "SPLITTER_USE_PROXY_PROTOCOL",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true"
+    )]
+    pub use_proxy_protocol: bool,
+
+    /// Who is believed, by --use-forwarded-headers or --use-proxy-protocol, whom he speaks for; repeatable
+    #[arg(
+        long,
+        env = "SPLITTER_PROXY_REAL_IP_CIDR",
+        value_name = "CIDR",
+        value_delimiter = ',',
+        default_values = ["0.0.0.0/0", "::/0"],
+        value_parser = values::range
+    )]
+    pub proxy_real_ip_cidr: Vec<IpNet>,
+
     /// How long open requests may go on after the signal to stop
     #[arg(
         long,
@@ -192,6 +216,8 @@ impl TryFrom<RunArgs> for Settings {
             log_format: args.log_format.into(),
             access_log: args.access_log,
             use_forwarded_headers: args.use_forwarded_headers,
+            use_proxy_protocol: args.use_proxy_protocol,
+            proxy_real_ip: args.proxy_real_ip_cidr.into_iter().collect(),
             drain_timeout: args.drain_timeout,
             timeouts: general.timeouts,
             limits: general.limits,
@@ -260,7 +286,8 @@ mod tests {
         assert_eq!(all.workers, usable_cpus());
         assert_eq!(all.log_format, LogFormat::Text);
         assert_eq!(all.access_log, AccessLog::Stdout);
-        assert!(!all.use_forwarded_headers);
+        assert!(!all.use_forwarded_headers && !all.use_proxy_protocol);
+        assert!(all.proxy_real_ip.is_all());
         assert_eq!(all.drain_timeout, Duration::from_secs(30));
         assert_eq!(all.timeouts, Timeouts::default());
         assert_eq!(all.limits, Limits::default());
@@ -283,6 +310,8 @@ mod tests {
             "--log-format=json",
             "--access-log=/a",
             "--use-forwarded-headers",
+            "--use-proxy-protocol",
+            "--proxy-real-ip-cidr=10.0.0.0/8,2001:db8::1",
             "--drain-timeout=1s",
             "--connect-timeout=2s",
             "--read-timeout=3s",
@@ -345,6 +374,8 @@ mod tests {
             log_format: LogFormat::Json,
             access_log: AccessLog::File("/a".into()),
             use_forwarded_headers: true,
+            use_proxy_protocol: true,
+            proxy_real_ip: "10.0.0.0/8,2001:db8::1/128".parse().unwrap(),
             drain_timeout: Duration::from_secs(1),
             timeouts,
             limits,

@@ -2,9 +2,13 @@
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::str::FromStr as _;
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use crate::config::AccessLog;
+use crate::model::AddressSet;
 
 /// An address to listen on.
 pub(super) fn listen(text: &str) -> Result<SocketAddr, String> {
@@ -44,6 +48,13 @@ pub(super) fn number(
             format!("expected a whole number from {low} to {high}")
         })
     }
+}
+
+/// An address or a range of addresses.
+pub(super) fn range(text: &str) -> Result<IpNet, String> {
+    let set = AddressSet::from_str(text).map_err(|error| error.to_string())?;
+    let first = set.ranges().next();
+    first.ok_or_else(|| "expected an address or a range such as 10.0.0.0/8".to_owned())
 }
 
 /// `off`, `stdout` or the path of a file.

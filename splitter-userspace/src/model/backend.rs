@@ -57,6 +57,9 @@ pub enum BackendFault {
     /// The Ingress asks for an access control that is not supported: answering without it would
     /// open what is to be closed.
     GuardUnsupported,
+    /// The Ingress asks for an access control with a value that cannot be read: answering without
+    /// it would open what is to be closed.
+    GuardInvalid,
     /// The Ingress asks for a protocol towards the pods that is not supported, such as HTTPS.
     ProtocolUnsupported,
 }

@@ -14,7 +14,10 @@ mod split;
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
-pub use policy::{Exchange, Failures, Policy, Protocol, Redirect, Retry};
+pub use policy::{
+    AddressSet, Addresses, Exchange, Failures, NotARange, Policy, Protocol, Redirect, Retry,
+    subscriber,
+};
 pub use problem::{Problem, Severity};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{

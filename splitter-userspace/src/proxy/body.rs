@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use super::client::Client;
 use super::codec::{BodyLength, Broken};
 use super::fault::Fault;
+use super::http2::Hold;
 use super::journal::Journal;
 use super::pool::UpstreamPool;
 use super::socket::Socket;
@@ -77,11 +78,19 @@ impl RequestBody {
         }
     }
 
-    /// How many bytes will come at least.
-    pub fn least(&self) -> u64 {
+    /// Whether nothing more comes.
+    pub fn is_end_stream(&self) -> bool {
         match self {
-            RequestBody::Empty => 0,
-            RequestBody::Stream(stream) => stream.body.size_hint().lower(),
+            RequestBody::Empty => true,
+            RequestBody::Stream(stream) => stream.body.is_end_stream(),
+        }
+    }
+
+    /// What is known of its length.
+    pub fn size_hint(&self) -> SizeHint {
+        match self {
+            RequestBody::Empty => SizeHint::with_exact(0),
+            RequestBody::Stream(stream) => stream.body.size_hint(),
         }
     }
 
@@ -94,6 +103,25 @@ impl RequestBody {
                 Some(length) => BodyLength::Known(length),
                 None => BodyLength::Chunked,
             },
+        }
+    }
+
+    /// The next frame of the body, for whoever looks after its deadline.
+    pub fn poll_taken(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self {
+            RequestBody::Empty => Poll::Ready(None),
+            RequestBody::Stream(stream) => stream.poll_taken(cx),
+        }
+    }
+
+    /// How long the client may be waited for, and a little longer.
+    pub fn patience(&self) -> Duration {
+        match self {
+            RequestBody::Empty => SLACK,
+            RequestBody::Stream(stream) => stream.timeout + SLACK,
         }
     }
 
@@ -110,21 +138,16 @@ impl RequestBody {
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Stream {
-    /// The next frame. The backend's connection, `socket`, waits no longer for it than the client
-    /// may take, and after it for `patience`.
-    pub fn poll(
+    /// The next frame, counted and judged.
+    fn poll_taken(
         &mut self,
         cx: &mut Context<'_>,
-        socket: &Socket,
-        patience: Duration,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         self.upload.waiting.set(frame.is_pending());
         match &frame {
-            Poll::Pending => socket.wait_at_most(self.timeout + SLACK),
             Poll::Ready(Some(Ok(frame))) => {
                 self.touched = true;
-                socket.wait_while_moving(patience);
                 let n = frame.data_ref().map_or(0, Bytes::len) as u64;
                 let Some(left) = self.upload.left.get().checked_sub(n) else {
                     self.upload.fault.set(Some(Fault::BodyTooLarge));
@@ -134,9 +157,26 @@ impl Stream {
                 self.upload.bytes.set(self.upload.bytes.get() + n);
             }
             Poll::Ready(Some(Err(e))) => self.upload.fault.set(Some(self.blame(e))),
-            Poll::Ready(None) => socket.wait_while_moving(patience),
+            Poll::Pending | Poll::Ready(None) => {}
         }
         frame.map_err(BodyError::from)
+    }
+
+    /// The same. The backend's connection, `socket`, waits no longer for it than the client may take,
+    /// and after it for `patience`.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &Socket,
+        patience: Duration,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = self.poll_taken(cx);
+        match &frame {
+            Poll::Pending => socket.wait_at_most(self.timeout + SLACK),
+            Poll::Ready(Some(Err(_))) => {}
+            Poll::Ready(_) => socket.wait_while_moving(patience),
+        }
+        frame
     }
 
     /// Whether nothing of it has been taken.
@@ -194,6 +234,8 @@ enum Source {
         upstream: Box<Upstream>,
         pool: Rc<UpstreamPool>,
     },
+    /// As the backend sends it on a stream.
+    Http2 { body: Incoming, hold: Hold },
 }
 
 impl AnswerBody {
@@ -223,11 +265,23 @@ impl AnswerBody {
         }
     }
 
+    /// An answer that the backend still sends on a stream.
+    pub fn http2(body: Incoming, hold: Hold, journal: Box<Journal>) -> Self {
+        AnswerBody {
+            source: Source::Http2 { body, hold },
+            journal: Some(journal),
+        }
+    }
+
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match &mut self.source {
             Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Source::Stream { upstream, .. } => upstream.poll_frame(cx),
+            Source::Http2 { body, hold } => {
+                let frame = ready!(hold.poll_frame(cx, body));
+                Poll::Ready(frame.map(|frame| frame.map_err(Broken::Stream)))
+            }
         }
     }
 
@@ -252,18 +306,20 @@ impl AnswerBody {
         }
     }
 
-    /// Whose fault it is that the answer broke.
-    fn blame(&self, error: &Broken) -> Fault {
-        if let (Broken::Body(_), Some(journal)) = (error, &self.journal)
-            && let Some(fault) = journal.upload.as_ref().and_then(|it| it.fault.get())
-        {
+    /// Whose fault it is that the answer broke: the client's, if its own body did.
+    fn blame(&self) -> Fault {
+        let upload = self.journal.as_ref().and_then(|it| it.upload.as_ref());
+        if let Some(fault) = upload.and_then(|upload| upload.fault.get()) {
             return fault;
         }
-        match &self.source {
-            Source::Stream { upstream, .. } if upstream.socket().is_expired() => {
-                Fault::UpstreamTimeout
-            }
-            _ => Fault::UpstreamInvalid,
+        let timed_out = match &self.source {
+            Source::Whole(_) => false,
+            Source::Stream { upstream, .. } => upstream.socket().is_expired(),
+            Source::Http2 { hold, .. } => hold.is_expired(),
+        };
+        match timed_out {
+            true => Fault::UpstreamTimeout,
+            false => Fault::UpstreamInvalid,
         }
     }
 }
@@ -293,8 +349,8 @@ impl Body for AnswerBody {
                     this.close(None);
                 }
             }
-            Poll::Ready(Some(Err(error))) => {
-                let fault = this.blame(error);
+            Poll::Ready(Some(Err(_))) => {
+                let fault = this.blame();
                 this.close(Some(fault));
             }
         }
@@ -305,6 +361,7 @@ impl Body for AnswerBody {
         match &self.source {
             Source::Whole(bytes) => bytes.is_empty(),
             Source::Stream { upstream, .. } => upstream.is_over(),
+            Source::Http2 { body, .. } => body.is_end_stream(),
         }
     }
 
@@ -312,6 +369,7 @@ impl Body for AnswerBody {
         let left = match &self.source {
             Source::Whole(bytes) => Some(bytes.len() as u64),
             Source::Stream { upstream, .. } => upstream.left(),
+            Source::Http2 { body, .. } => return body.size_hint(),
         };
         left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }

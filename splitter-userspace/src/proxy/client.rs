@@ -2,26 +2,24 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 
 use super::codec::{Head, write_interim};
 use super::fault::Fault;
 use super::guard::{Guard, Phase};
 use super::headers;
+use super::real_ip;
 use super::socket::{HOLD, HOLD_MAX, Socket};
 use super::tunnel::Tunnel;
-use crate::config::{Limits, Timeouts};
+use crate::config::{Limits, RealIp, Timeouts};
 
 /// What every HTTP/2 client sends first (RFC 9113 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// How clients speak to the proxy.
-pub const SCHEME: &str = "http";
 
 /// Which protocol a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +32,34 @@ pub enum Protocol {
     Http2,
 }
 
+/// Who is on the other side of a connection, and for whom it speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The other end of the socket.
+    pub peer: SocketAddr,
+    /// The client: the peer, or whom a believed PROXY header names. Never IPv4-mapped.
+    pub client: IpAddr,
+    /// The port that the client connected to.
+    pub port: u16,
+    /// What the client speaks, as far as the connection tells: `http` or `https`.
+    pub scheme: &'static str,
+    /// Whether the peer is believed what it says of requests in header fields.
+    pub forwards: bool,
+    /// Whether these name the client as well: not where a PROXY header does.
+    pub names_client: bool,
+}
+
 /// One client connection.
 pub struct Client {
     /// The connection.
     pub socket: Rc<Socket>,
     /// Who is on the other side.
-    pub peer: SocketAddr,
+    pub origin: Origin,
     /// Where the other side is, by its address.
     pub class: &'static str,
-    /// `peer`'s address as header value, made once.
+    /// The client's address as header value, made once.
     pub forwarded_for: HeaderValue,
-    /// `local`'s port as header value, made once.
+    /// The port that the client connected to as header value, made once.
     pub forwarded_port: HeaderValue,
     /// The field lines that every request of this connection gets on its way to a backend.
     pub forwarded_lines: Box<[u8]>,
@@ -73,23 +88,22 @@ impl Client {
     /// A connection of which nothing has been read.
     pub fn new(
         socket: Rc<Socket>,
-        peer: SocketAddr,
-        local: SocketAddr,
+        origin: Origin,
         class: &'static str,
         timeouts: &Rc<Timeouts>,
         limits: &Limits,
     ) -> Rc<Self> {
         socket.wait_at_most(timeouts.header);
-        let forwarded_for = text_value(&peer.ip().to_canonical().to_string());
-        let forwarded_port = text_value(&local.port().to_string());
-        let lines = headers::forwarded_lines(&forwarded_for, &forwarded_port, SCHEME);
+        let forwarded_for = text_value(&origin.client.to_string());
+        let forwarded_port = text_value(&origin.port.to_string());
+        let lines = headers::forwarded_lines(&forwarded_for, &forwarded_port, origin.scheme);
         Rc::new(Client {
             socket,
-            peer,
             class,
             forwarded_for,
             forwarded_port,
             forwarded_lines: lines.into(),
+            origin,
             timeouts: timeouts.clone(),
             guard: RefCell::new(Guard::new(limits.max_head_bytes, limits.max_headers)),
             protocol: Cell::new(Protocol::Unknown),
@@ -104,6 +118,14 @@ impl Client {
             waiting: RefCell::default(),
             tunnel: RefCell::default(),
         })
+    }
+
+    /// The address that a request is from.
+    pub fn address(&self, headers: &HeaderMap, settings: &RealIp) -> IpAddr {
+        match self.origin.names_client {
+            true => real_ip::client(headers, self.origin.client, &settings.trusted),
+            false => self.origin.client,
+        }
     }
 
     /// Which protocol it turned out to be.
@@ -314,7 +336,8 @@ fn first(data: &[u8], n: usize) -> &[u8] {
     data.get(..n).unwrap_or(data)
 }
 
-fn text_value(text: &str) -> HeaderValue {
+/// A text that we make as a header value.
+pub fn text_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("unknown"))
 }
 

@@ -28,8 +28,14 @@ fn connected() -> (Rc<Client>, TcpStream) {
     let timeouts = Rc::new(Timeouts::default());
     let client = Client::new(
         socket,
-        addr,
-        local,
+        Origin {
+            peer: addr,
+            client: addr.ip(),
+            port: local.port(),
+            scheme: "http",
+            forwards: false,
+            names_client: false,
+        },
         "outside",
         &timeouts,
         &Limits::default(),

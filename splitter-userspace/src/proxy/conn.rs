@@ -15,6 +15,7 @@ use super::client::{Client, Protocol};
 use super::fault::Fault;
 use super::guard::Phase;
 use super::io::ClientIo;
+use super::origin;
 use super::service;
 use super::socket::Socket;
 use super::tunnel;
@@ -35,10 +36,13 @@ const STREAMS_MAX: u32 = 128;
 
 /// Serves `stream` until it ends.
 pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+    let Some((stream, origin)) = origin::find(&worker, stream, peer, local).await else {
+        return;
+    };
     let timeouts = worker.timeouts().clone();
     let socket = Socket::new(stream, timeouts.send, worker.clock(), worker.flusher());
     let class = worker.class_of(peer.ip());
-    let client = Client::new(socket, peer, local, class, &timeouts, worker.limits());
+    let client = Client::new(socket, origin, class, &timeouts, worker.limits());
     serve_http1(&worker, &client).await;
     if client.protocol() == Protocol::Http2 {
         serve_http2(&worker, &client).await;
@@ -164,14 +168,14 @@ async fn serve_http2(worker: &Rc<Worker>, client: &Rc<Client>) {
     })
     .await;
     if let Err(e) = ended {
-        tracing::debug!(error = %e, client = %client.peer, "an HTTP/2 connection broke");
+        tracing::debug!(error = %e, client = %client.origin.peer, "an HTTP/2 connection broke");
     }
     let _ = std::future::poll_fn(|cx| client.socket.poll_drained(cx)).await;
 }
 
-/// Runs hyper's stream tasks on this worker.
+/// Runs hyper's tasks on this worker.
 #[derive(Clone, Copy)]
-struct LocalExecutor;
+pub struct LocalExecutor;
 
 impl<F> hyper::rt::Executor<F> for LocalExecutor
 where

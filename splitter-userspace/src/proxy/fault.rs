@@ -20,6 +20,8 @@ pub enum Fault {
     HeadTimeout,
     /// The body did not arrive in time.
     BodyTimeout,
+    /// The connection does not begin with a PROXY header, where it must.
+    BadProxyHeader,
     /// No Host where one is required, more than one, or not a host name.
     BadHost,
     /// A request target that is neither origin-form nor absolute-form.
@@ -34,6 +36,9 @@ pub enum Fault {
     MethodNotAllowed,
     /// The client left before an answer was there. Never sent.
     ClientGone,
+    // The Location's.
+    /// Its address lists do not let the client in.
+    AddressDenied,
     // The configuration's.
     /// No host or no path matches.
     NoLocation,
@@ -62,6 +67,7 @@ impl Fault {
             Fault::BadHead
             | Fault::BadFraming
             | Fault::BadBody
+            | Fault::BadProxyHeader
             | Fault::BadHost
             | Fault::BadTarget
             | Fault::AmbiguousPath => StatusCode::BAD_REQUEST,
@@ -71,6 +77,7 @@ impl Fault {
             Fault::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Fault::LengthRequired => StatusCode::LENGTH_REQUIRED,
             Fault::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Fault::AddressDenied => StatusCode::FORBIDDEN,
             Fault::ClientGone => client_closed_request(),
             Fault::NoLocation => StatusCode::NOT_FOUND,
             Fault::NoEndpoint | Fault::Overloaded | Fault::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -89,12 +96,14 @@ impl Fault {
             Fault::BadBody => "bad-body",
             Fault::HeadTimeout => "head-timeout",
             Fault::BodyTimeout => "body-timeout",
+            Fault::BadProxyHeader => "bad-proxy-header",
             Fault::BadHost => "bad-host",
             Fault::BadTarget => "bad-target",
             Fault::AmbiguousPath => "ambiguous-path",
             Fault::BodyTooLarge => "body-too-large",
             Fault::LengthRequired => "length-required",
             Fault::MethodNotAllowed => "method-not-allowed",
+            Fault::AddressDenied => "address-denied",
             Fault::ClientGone => "client-gone",
             Fault::NoLocation => "no-location",
             Fault::NoEndpoint => "no-endpoint",
@@ -117,12 +126,14 @@ impl Fault {
             Fault::BadBody => "the request's body is malformed",
             Fault::HeadTimeout => "the request's head took too long",
             Fault::BodyTimeout => "the request's body took too long",
+            Fault::BadProxyHeader => "the connection must begin with a PROXY header",
             Fault::BadHost => "the request needs one valid Host",
             Fault::BadTarget => "the request's target must be a path or an http URL",
             Fault::AmbiguousPath => "the path can be read as more than one location",
             Fault::BodyTooLarge => "the request's body is too large",
             Fault::LengthRequired => "the request's body needs a Content-Length",
             Fault::MethodNotAllowed => "this method is not served",
+            Fault::AddressDenied => "this address may not call here",
             Fault::ClientGone => "the client closed the connection",
             Fault::NoLocation => "no location for this host and path",
             Fault::NoEndpoint => "no endpoint is ready for this location",
@@ -147,6 +158,7 @@ impl Fault {
                 | Fault::BadBody
                 | Fault::HeadTimeout
                 | Fault::BodyTimeout
+                | Fault::BadProxyHeader
                 | Fault::BodyTooLarge
                 | Fault::LengthRequired
                 | Fault::BadHost

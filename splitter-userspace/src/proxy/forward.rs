@@ -5,27 +5,50 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
+use http::{Response, StatusCode};
+use hyper::body::Incoming;
+
 use super::body::RequestBody;
 use super::codec::{Head, Outgoing};
 use super::fault::Fault;
+use super::http2::{self, Hold};
 use super::journal::Journal;
 use super::retry::{TryFailed, may_repeat};
 use super::terms::Terms;
 use super::upstream::{Failed, Upstream};
 use super::worker::Worker;
-use crate::model::{Backend, Failures};
+use crate::model::{Backend, Failures, Protocol};
 
-/// The head of a backend's answer, and the connection that its body comes on.
-pub struct Exchanged {
-    /// The head.
-    pub head: Head,
-    /// The connection.
-    pub upstream: Box<Upstream>,
+/// A backend's answer: its head and the body to come, and what the body comes on.
+pub enum Exchanged {
+    /// A connection of this request alone.
+    Http1 {
+        /// The head.
+        head: Box<Head>,
+        /// The connection.
+        upstream: Box<Upstream>,
+    },
+    /// A stream of a connection.
+    Http2 {
+        /// The answer.
+        response: Response<Incoming>,
+        /// The stream.
+        hold: Hold,
+    },
+}
+
+impl Exchanged {
+    fn status(&self) -> StatusCode {
+        match self {
+            Exchanged::Http1 { head, .. } => head.status,
+            Exchanged::Http2 { response, .. } => response.status(),
+        }
+    }
 }
 
 /// An answer, and the request's body if the answer is one after which the Location wants another Endpoint
 /// to be asked.
-type Answered = (Exchanged, Option<RequestBody>);
+pub type Answered = (Exchanged, Option<RequestBody>);
 
 /// Sends `request` to an Endpoint of `backend`; to another one of the same Backend after what
 /// `terms` call a failure, if the request may be sent again.
@@ -47,9 +70,16 @@ pub async fn forward(
     let mut last = Err(Fault::NoEndpoint);
     while let Some(endpoint) = worker.pick(backend, &tried) {
         journal.pick(endpoint, tried.len() as u32 + 1);
-        let again = match try_endpoint(worker, endpoint, request, body, terms, journal).await {
+        let tried_now = match terms.protocol {
+            Protocol::Grpc => {
+                http2::try_endpoint(worker, endpoint, request, body, terms, journal).await
+            }
+            _ => try_endpoint(worker, endpoint, request, body, terms, journal).await,
+        };
+        let again = match tried_now {
             Ok((exchanged, again)) => {
                 worker.endpoint_answered(endpoint);
+                note_answer(journal, &exchanged);
                 last = Ok(exchanged);
                 again
             }
@@ -70,6 +100,13 @@ pub async fn forward(
         body = again;
     }
     last
+}
+
+fn note_answer(journal: &mut Journal, exchanged: &Exchanged) {
+    if let (Some(record), Some(picked)) = (&mut journal.upstream, journal.picked) {
+        record.header = Some(picked.elapsed());
+        record.status = Some(exchanged.status().as_u16());
+    }
 }
 
 /// Sends `request` to this Endpoint, on a kept connection if there is one.
@@ -130,7 +167,7 @@ async fn exchange_once(
     let repeat = body.is_empty() && may_repeat(&request.parts.method, &terms.retry);
     match exchange(upstream, request, body, terms, journal).await {
         Ok(exchanged) => {
-            let bad = on.has_status() && on.has(Failures::status(exchanged.head.status.as_u16()));
+            let bad = on.has_status() && on.has(Failures::status(exchanged.status().as_u16()));
             Ok((exchanged, (bad && repeat).then_some(RequestBody::Empty)))
         }
         Err(failed) => {
@@ -146,7 +183,7 @@ async fn exchange(
     request: &Outgoing<'_>,
     body: RequestBody,
     terms: &Terms,
-    journal: &mut Journal,
+    journal: &Journal,
 ) -> Result<Exchanged, Box<Failed>> {
     upstream.set_patience(terms.read, terms.send);
     let mut early = |head: &Head| journal.pass_interim(head);
@@ -154,9 +191,6 @@ async fn exchange(
     let head = head.inspect_err(|failed| {
         tracing::debug!(endpoint = %upstream.endpoint(), error = %failed.error, "an exchange failed");
     })?;
-    if let (Some(record), Some(picked)) = (&mut journal.upstream, journal.picked) {
-        record.header = Some(picked.elapsed());
-        record.status = Some(head.status.as_u16());
-    }
-    Ok(Exchanged { head, upstream })
+    let head = Box::new(head);
+    Ok(Exchanged::Http1 { head, upstream })
 }

@@ -11,7 +11,8 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 /// Scripts take it for the environment variable HTTP_PROXY (CVE-2016-5385).
 const PROXY: HeaderName = HeaderName::from_static("proxy");
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// The hops of a request so far, the nearest one last.
+pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -125,8 +126,10 @@ pub fn may_upgrade(protocol: &HeaderValue) -> bool {
 
 /// What the proxy knows about the client of a request.
 pub struct Forwarded<'a> {
-    /// The peer's address.
+    /// The address of the connection's client: the peer, or whom its PROXY header names.
     pub client: &'a HeaderValue,
+    /// The address of the request's client: the same, unless a trusted proxy names another.
+    pub address: &'a HeaderValue,
     /// The host as the client wrote it, port and all.
     pub host: &'a HeaderValue,
     /// The port that the client connected to.
@@ -222,10 +225,7 @@ fn keep_forwarded(headers: &mut HeaderMap, forwarded: &Forwarded<'_>, scheme: He
         .chain([client.as_bytes()])
         .collect();
     let chain = HeaderValue::from_bytes(&chain.join(&b", "[..])).unwrap_or(client.clone());
-    let first = chain.as_bytes().split(|byte| *byte == b',').next();
-    let first = first.map(<[u8]>::trim_ascii).unwrap_or_default();
-    let first = HeaderValue::from_bytes(first).unwrap_or(client.clone());
-    headers.insert(X_REAL_IP, first);
+    headers.insert(X_REAL_IP, forwarded.address.clone());
     headers.insert(X_FORWARDED_FOR, chain);
     for (name, value) in [
         (X_FORWARDED_HOST, forwarded.host),

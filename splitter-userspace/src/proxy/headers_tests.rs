@@ -11,6 +11,7 @@ fn map(fields: &[(&'static str, &'static str)]) -> HeaderMap {
 fn forwarded<'a>(client: &'a HeaderValue, host: &'a HeaderValue, trust: bool) -> Forwarded<'a> {
     Forwarded {
         client,
+        address: client,
         host,
         port: client,
         scheme: "http",
@@ -125,7 +126,7 @@ fn a_trusted_balancer_is_believed_and_the_peer_is_added() {
             "x-forwarded-for",
             "203.0.113.9, 198.51.100.1, 198.51.100.2, 192.0.2.1",
         ),
-        ("x-real-ip", "203.0.113.9"),
+        ("x-real-ip", "192.0.2.1"),
         ("x-forwarded-proto", "https"),
         ("x-forwarded-host", "a"),
     ] {

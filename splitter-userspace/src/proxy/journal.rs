@@ -1,7 +1,7 @@
 //! What is remembered of a request until it ends, to be counted and logged once.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ pub struct Journal {
     version: Version,
     target: Option<PathAndQuery>,
     host: Option<HeaderValue>,
+    caller: IpAddr,
     headers: HeaderMap,
     request_id: HeaderValue,
     request_head: u64,
@@ -39,11 +40,15 @@ pub struct Journal {
     pub upstream: Option<UpstreamRecord>,
     /// When the (last) Endpoint was chosen.
     pub picked: Option<Instant>,
+    /// Whether the client is to be told faults in gRPC's words too.
+    pub grpc: bool,
     /// The request's body, if it has one.
     pub upload: Option<Rc<Upload>>,
     status: u16,
     response_bytes: u64,
     fault: Option<Fault>,
+    /// The policy that answered.
+    policy: Option<&'static str>,
     done: bool,
     /// Counts the request as being in hand.
     _open: OpenGuard,
@@ -76,6 +81,7 @@ impl Journal {
             version: parts.version,
             target: parts.uri.path_and_query().cloned(),
             host: None,
+            caller: client.address(&parts.headers, worker.real_ip()),
             headers,
             request_id,
             request_head: head_size(parts),
@@ -83,10 +89,12 @@ impl Journal {
             decision: None,
             upstream: None,
             picked: None,
+            grpc: false,
             upload: None,
             status: 0,
             response_bytes: 0,
             fault: None,
+            policy: None,
             done: false,
             _open: worker.connections().request(),
         })
@@ -105,6 +113,11 @@ impl Journal {
         }
         let passed = self.client.send_interim(head);
         self.worker.count_interim(passed);
+    }
+
+    /// The address that the request is from.
+    pub fn caller(&self) -> IpAddr {
+        self.caller
     }
 
     /// An Endpoint is chosen: its time begins. For the first one that is the request's begin, to
@@ -150,6 +163,12 @@ impl Journal {
         self.fault = fault;
     }
 
+    /// A policy of the Location answers with this status.
+    pub fn answer_by(&mut self, policy: &'static str, status: u16) {
+        self.status = status;
+        self.policy = Some(policy);
+    }
+
     /// Counts bytes of the answer's body.
     pub fn sent(&mut self, bytes: usize) {
         self.response_bytes += bytes as u64;
@@ -192,10 +211,10 @@ impl Journal {
             live: &self.current.live,
             location,
             decision: self.decision,
-            fault: self.fault.map(Fault::name),
+            fault: self.fault.map(Fault::name).or(self.policy),
             pool: self.worker.name(),
             class: self.client.class,
-            client: self.client.peer.ip(),
+            client: self.caller,
             method: &self.method,
             host: &host,
             target: self.target.as_ref().map_or("", PathAndQuery::as_str),

@@ -10,16 +10,18 @@ use http::header::{
     ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, UPGRADE,
 };
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, response};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
-use super::client::{Client, Protocol, SCHEME};
-use super::codec::{Added, BodyLength, Outgoing};
+use super::client::{Client, Protocol, text_value};
+use super::codec::{Added, BodyLength, Head, Outgoing};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
+use super::grpc;
 use super::headers::{self, Forwarded, Survey};
+use super::http2::{self, Hold};
 use super::journal::Journal;
-use super::policy::{self, Refusal, Reply};
+use super::policy::{self, Asked, Refusal, Reply};
 use super::target;
 use super::terms::Terms;
 use super::upstream::Upstream;
@@ -40,7 +42,7 @@ pub async fn serve(
     request: Request<Incoming>,
 ) -> io::Result<Response<AnswerBody>> {
     let (mut parts, body) = request.into_parts();
-    let request_id = worker.request_id(&parts.headers);
+    let request_id = worker.request_id(&client, &parts.headers);
     let current = worker.current();
     let mut journal = Journal::begin(&worker, &client, &current, &parts, request_id.clone());
     let body = RequestBody::new(body, &client, worker.timeouts().read);
@@ -118,33 +120,46 @@ fn prepare(
     let place = worker.find(host_text, parts.uri.path(), journal)?;
     let policy = place.location().and_then(|it| it.policy.as_deref());
     if let Some(policy) = policy {
-        policy::enter(policy)?;
+        let asked = Asked {
+            client: journal.caller(),
+        };
+        policy::enter(policy, &asked)?;
     }
-    policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let terms = Terms::new(worker.timeouts(), policy);
+    let http2 = terms.protocol == model::Protocol::Grpc;
+    journal.grpc = http2 && grpc::is_grpc(&parts.headers);
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let backend = worker.choose(&place, parts, journal)?;
     let mut prepared = Prepared {
         upgrade: None,
         backend,
         terms,
         host,
-        as_it_came: policy.is_none() && !survey.connected && !worker.trusts_forwarded(),
+        as_it_came: policy.is_none() && !survey.connected && !client.origin.forwards,
         trailers: survey.trailers,
         length: body.length(survey.length),
     };
     if !prepared.as_it_came {
+        let address = match journal.caller() {
+            caller if caller == client.origin.client => client.forwarded_for.clone(),
+            caller => text_value(&caller.to_string()),
+        };
         let forwarded = Forwarded {
             client: &client.forwarded_for,
+            address: &address,
             host: &prepared.host,
             port: &client.forwarded_port,
-            scheme: SCHEME,
+            scheme: client.origin.scheme,
             request_id,
-            trust: worker.trusts_forwarded(),
+            trust: client.origin.forwards,
         };
         let may = body.is_empty() && terms.protocol == model::Protocol::Http11;
         prepared.upgrade = turn(parts, may, &forwarded);
         if let Some(policy) = policy {
             policy::toward(policy, parts);
+        }
+        if http2 {
+            http2::into_http2(parts)?;
         }
     }
     Ok(prepared)
@@ -183,6 +198,33 @@ fn origin_form(uri: &Uri) -> Uri {
     target.map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
+/// Where an answer's body comes from.
+enum From {
+    Http1(Box<Upstream>),
+    Http2(Incoming, Hold),
+}
+
+impl From {
+    /// Whether it is known how long the body is.
+    fn has_length(&self) -> bool {
+        match self {
+            From::Http1(upstream) => upstream.left().is_some(),
+            From::Http2(body, _) => body.size_hint().exact().is_some(),
+        }
+    }
+}
+
+/// The answer's head for hyper.
+fn response_parts(head: Head) -> response::Parts {
+    let (mut parts, ()) = Response::new(()).into_parts();
+    parts.status = head.status;
+    parts.headers = head.headers;
+    if let Some(reason) = head.reason {
+        parts.extensions.insert(reason);
+    }
+    parts
+}
+
 /// Passes the backend's answer on.
 fn answer(
     worker: &Rc<Worker>,
@@ -191,19 +233,24 @@ fn answer(
     upgrade: Option<HeaderValue>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
-    let Exchanged { head, upstream } = exchanged;
-    // The version is this hop's own.
-    let (mut parts, ()) = Response::new(()).into_parts();
-    parts.status = head.status;
-    parts.headers = head.headers;
-    if let Some(reason) = head.reason {
-        parts.extensions.insert(reason);
-    }
+    let (mut parts, from) = match exchanged {
+        Exchanged::Http1 { head, upstream } => (response_parts(*head), From::Http1(upstream)),
+        Exchanged::Http2 { response, hold } => {
+            let (mut parts, body) = response.into_parts();
+            headers::strip_hop_by_hop(&mut parts.headers);
+            (parts, From::Http2(body, hold))
+        }
+    };
     parts.headers.entry(SERVER).or_insert(NAME);
+    // The version is this hop's own.
+    parts.version = Version::HTTP_11;
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return switch(worker, client, parts, upstream, upgrade, journal);
+        return match from {
+            From::Http1(upstream) => switch(worker, client, parts, upstream, upgrade, journal),
+            From::Http2(..) => own_answer(worker, Fault::UpstreamInvalid, journal),
+        };
     }
-    if journal.is_http10() && upstream.left().is_none() {
+    if journal.is_http10() && !from.has_length() {
         // The close is what tells the client the end.
         client.answer_until_close();
         parts
@@ -212,7 +259,10 @@ fn answer(
     }
     close_if_draining(worker, client, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
-    let body = AnswerBody::stream(upstream, worker.pool(), journal);
+    let body = match from {
+        From::Http1(upstream) => AnswerBody::stream(upstream, worker.pool(), journal),
+        From::Http2(body, hold) => AnswerBody::http2(body, hold, journal),
+    };
     Ok(Response::from_parts(parts, body))
 }
 
@@ -252,6 +302,9 @@ fn own_answer(
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     journal.answer(status.as_u16(), Some(fault));
+    if journal.grpc {
+        return Ok(grpc_answer(fault, journal));
+    }
     let text = own_text(fault);
     let mut response = Response::builder()
         .status(status)
@@ -277,6 +330,16 @@ fn own_answer(
         .map_err(io::Error::other)
 }
 
+/// The proxy's own answer to a client that speaks gRPC: a head without a body.
+fn grpc_answer(fault: Fault, journal: Box<Journal>) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::whole(Bytes::new(), journal));
+    *response.status_mut() = fault.status();
+    let headers = response.headers_mut();
+    headers.insert(SERVER, NAME);
+    grpc::say(fault, headers);
+    response
+}
+
 /// The answer of a policy.
 fn policy_answer(
     worker: &Rc<Worker>,
@@ -284,7 +347,7 @@ fn policy_answer(
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
-    journal.answer(reply.status.as_u16(), None);
+    journal.answer_by(reply.name, reply.status.as_u16());
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()

@@ -14,7 +14,7 @@ use super::clock::TICK;
 use super::fault::Fault;
 use super::listen::{Acceptor, Sockets};
 use super::worker::{Classes, Worker, WorkerParts};
-use crate::config::{Limits, Timeouts};
+use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, INTERIM_ANSWERS, Registry};
 
@@ -36,8 +36,8 @@ pub struct ProxyConfig {
     pub timeouts: Timeouts,
     /// How much there may be of things.
     pub limits: Limits,
-    /// Whether clients are believed what they say of themselves.
-    pub trust_forwarded: bool,
+    /// Who is believed whom they speak for.
+    pub real_ip: RealIp,
 }
 
 /// Why a pool could not start.
@@ -173,7 +173,7 @@ impl Thread {
             classes: self.config.classes,
             timeouts: self.config.timeouts,
             limits: self.config.limits,
-            trust_forwarded: self.config.trust_forwarded,
+            real_ip: self.config.real_ip,
             name: self.config.name,
             metrics: self.registry.worker(self.config.name),
             log: self.log.worker(),

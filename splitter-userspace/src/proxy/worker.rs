@@ -9,15 +9,17 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, request};
 
+use super::client::Client;
 use super::clock::Clock;
 use super::fault::Fault;
 use super::flush::Flusher;
 use super::headers::X_REQUEST_ID;
+use super::http2::Http2Pool;
 use super::journal::Journal;
 use super::pool::UpstreamPool;
 use super::terms::Terms;
 use super::upstream::Upstream;
-use crate::config::{Limits, Timeouts};
+use crate::config::{Limits, RealIp, Timeouts};
 use crate::model::{Backend, Location, LocationId};
 use crate::routing::{
     Blocks, Found, Live, Picker, SlotId, Tick, WeightSource, decide, normalize, resolve,
@@ -64,8 +66,8 @@ pub struct WorkerParts {
     pub timeouts: Timeouts,
     /// How much there may be of things.
     pub limits: Limits,
-    /// Whether clients are believed what they say of themselves.
-    pub trust_forwarded: bool,
+    /// Who is believed whom they speak for.
+    pub real_ip: RealIp,
     /// The pool's name.
     pub name: &'static str,
     /// Where requests are counted.
@@ -86,9 +88,10 @@ pub struct Worker {
     clock: Rc<Clock>,
     flusher: Rc<Flusher>,
     pool: Rc<UpstreamPool>,
+    http2: Rc<Http2Pool>,
     timeouts: Rc<Timeouts>,
     limits: Limits,
-    trust_forwarded: bool,
+    real_ip: RealIp,
     name: &'static str,
     chance: RefCell<fastrand::Rng>,
     blocks: RefCell<Blocks>,
@@ -105,19 +108,21 @@ impl Worker {
     /// Must be called on the worker's thread.
     pub fn new(parts: WorkerParts) -> Rc<Self> {
         let mut chance = fastrand::Rng::new();
+        let (clock, flusher) = (Clock::new(), Rc::<Flusher>::default());
         Rc::new(Worker {
             current: RefCell::new(Rc::new(Current { live: parts.live })),
             weights: parts.weights,
             classes: parts.classes,
-            clock: Clock::new(),
-            flusher: Rc::default(),
+            http2: Http2Pool::new(&clock, &flusher, &parts.timeouts),
+            clock,
+            flusher,
             pool: Rc::new(UpstreamPool::new(
                 parts.limits.upstream_idle_per_endpoint,
                 parts.timeouts.upstream_idle,
             )),
             timeouts: Rc::new(parts.timeouts),
             limits: parts.limits,
-            trust_forwarded: parts.trust_forwarded,
+            real_ip: parts.real_ip,
             name: parts.name,
             blocks: RefCell::new(Blocks::new(chance.fork())),
             picker: RefCell::new(Picker::new(chance.fork())),
@@ -234,8 +239,8 @@ impl Worker {
     }
 
     /// The id of a request: 32 hexadecimal digits, or what a trusted client gave it.
-    pub fn request_id(&self, headers: &HeaderMap) -> HeaderValue {
-        if self.trust_forwarded
+    pub fn request_id(&self, client: &Client, headers: &HeaderMap) -> HeaderValue {
+        if client.origin.forwards
             && let Some(id) = headers.get(X_REQUEST_ID)
             && (1..=REQUEST_ID_MAX).contains(&id.len())
         {
@@ -262,6 +267,7 @@ impl Worker {
     /// Called every tick: time goes on, idle connections go, the log is handed over.
     pub fn tick(&self) {
         self.clock.tick();
+        self.http2.tick();
         if self.clock.now().is_multiple_of(4) {
             self.pool.sweep();
         }
@@ -309,6 +315,11 @@ impl Worker {
         &self.pool
     }
 
+    /// The HTTP/2 connections to Endpoints.
+    pub fn http2(&self) -> &Rc<Http2Pool> {
+        &self.http2
+    }
+
     /// How long things may take.
     pub fn timeouts(&self) -> &Rc<Timeouts> {
         &self.timeouts
@@ -319,9 +330,9 @@ impl Worker {
         &self.limits
     }
 
-    /// Whether clients are believed what they say of themselves.
-    pub fn trusts_forwarded(&self) -> bool {
-        self.trust_forwarded
+    /// Who is believed whom they speak for.
+    pub fn real_ip(&self) -> &RealIp {
+        &self.real_ip
     }
 
     /// The pool's name.

@@ -1,5 +1,6 @@
 //! Why a request is answered by whom: the same decision as the proxy makes, with each step shown.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
@@ -8,11 +9,13 @@ use serde::Serialize;
 use super::{Found, Router, normalize};
 use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot};
 
+mod gate;
 mod place;
 mod share;
 #[cfg(test)]
 mod tests;
 
+pub use gate::GateStep;
 pub use place::{HostCandidate, PathCandidate, Reading};
 pub use share::{Answered, RuleAnswer, RuleStep, VariantShare};
 
@@ -27,6 +30,8 @@ pub struct Query<'a> {
     pub path: &'a str,
     /// All headers, Cookie among them.
     pub headers: &'a HeaderMap,
+    /// The address that it is from, if that is to be told.
+    pub client: Option<IpAddr>,
 }
 
 /// Each step of a request's way to a Variant.
@@ -72,6 +77,8 @@ pub struct Answer {
     pub location: LocationKey,
     /// The main Ingress that owns it.
     pub ingress: ObjectRef,
+    /// What stands before the choice of a Variant, in the order in which it is asked.
+    pub gates: Vec<GateStep>,
     /// What holds for its requests whoever answers, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Arc<Policy>>,
@@ -119,9 +126,7 @@ pub fn explain(snapshot: &Snapshot, router: &Router, query: &Query<'_>) -> Expla
             Outcome::Ambiguous { readings }
         }
         Found::Location(id) => match snapshot.location(id) {
-            Some(location) => {
-                Outcome::Location(Box::new(share::answer(snapshot, location, query.headers)))
-            }
+            Some(location) => Outcome::Location(Box::new(share::answer(snapshot, location, query))),
             None => Outcome::NoPath,
         },
     };

@@ -6,10 +6,12 @@
 )]
 
 mod access_log;
+mod addresses;
 mod body_size;
 mod buffering;
 mod dump;
 mod http_version;
+mod proxy_protocol;
 mod redirect;
 mod retry;
 mod times;

@@ -29,6 +29,7 @@ fn sends_every_client_elsewhere() {
         assert_eq!(answer.status, status, "{annotations:?}");
         assert_eq!(answer.field("location"), Some("https://b.test/x"));
         assert_eq!(backend.seen().len(), 0, "{annotations:?}");
+        assert_eq!(splitter.faults("redirect"), 1.0);
     }
 }
 

@@ -164,6 +164,7 @@ proptest! {
         let router = Router::build(&snapshot);
         let query = Query {
             method: &Method::GET, host: &host, path: &path, headers: &HeaderMap::new(),
+            client: None,
         };
         let explanation = explain(&snapshot, &router, &query);
         let first = explanation.paths.first().map(|path| path.location.clone());

@@ -15,7 +15,7 @@ pub(super) enum Allowed {
 /// The modules of the library. A module without a rule is a finding.
 pub(super) const MODULES: &[Module] = &[
     only("model", &[]),
-    only("config", &["dataplane"]),
+    only("config", &["dataplane", "model"]),
     only("routing", &["model"]),
     only("k8s", &["model", "config"]),
     only("dataplane", &["model", "routing"]),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Report;
 use crate::model::{CookieTest, HeaderTest, Policy, Test};
 use crate::routing::explain::{
-    Answer, Answered, Explanation, Outcome, Reading, RuleAnswer, RuleStep, VariantShare,
+    Answer, Answered, Explanation, GateStep, Outcome, Reading, RuleAnswer, RuleStep, VariantShare,
 };
 
 pub(super) fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -102,6 +102,12 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     if let Some(policy) = &answer.policy {
         policies(policy, out)?;
     }
+    if !answer.gates.is_empty() {
+        writeln!(out, "\ngates, in order")?;
+    }
+    for step in &answer.gates {
+        gate(step, out)?;
+    }
     if !answer.rules.is_empty() {
         writeln!(out, "\nrules, in order")?;
     }
@@ -114,6 +120,7 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     }
     match &answer.answered {
         Answered::ByWeight => verdict("by chance, as the shares above say", out),
+        Answered::ByGate { gate, status } => verdict(&format!("{status}: by the gate {gate}"), out),
         Answered::By { variant, reason } => {
             verdict(&format!("{variant} (reason: {})", reason.as_str()), out)
         }
@@ -121,6 +128,14 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
             verdict(&format!("503: {chosen} is chosen and has no endpoint"), out)
         }
     }
+}
+
+fn gate(step: &GateStep, out: &mut impl Write) -> io::Result<()> {
+    let result = match step.answers {
+        Some(status) => format!(": answers {status}"),
+        None => String::new(),
+    };
+    writeln!(out, "  {}: {}{result}", step.name, step.says)
 }
 
 /// Each policy by its name in the dump, with its value in one line.

@@ -3,6 +3,7 @@
 //! One file for each kind of policy. Each is parsed once, in `translate`, and is read as it stands
 //! by the proxy and by `explain`.
 
+mod addresses;
 mod exchange;
 mod redirect;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::Redirect;
 
@@ -23,6 +25,9 @@ pub struct Policy {
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,
+    /// Who may call, by address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<Addresses>,
     /// How the pods are spoken to.
     #[serde(skip_serializing_if = "Exchange::is_default")]
     pub exchange: Exchange,

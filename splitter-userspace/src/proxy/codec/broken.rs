@@ -20,6 +20,9 @@ pub enum Broken {
     /// The client's body broke; why is in what became of the body.
     #[error("the request's body ended early: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
+    /// The answer came on an HTTP/2 stream, which ended early.
+    #[error("the stream ended before the answer did: {0}")]
+    Stream(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Broken {

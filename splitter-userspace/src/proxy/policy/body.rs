@@ -24,7 +24,7 @@ pub fn admit(
         0 => u64::MAX,
         most => most,
     };
-    if body.least() > most {
+    if body.size_hint().lower() > most {
         return Err(Fault::BodyTooLarge);
     }
     body.limit(most);

@@ -6,22 +6,35 @@ mod body;
 mod redirect;
 mod reply;
 
+use std::net::IpAddr;
+
 use http::header::{CONNECTION, HOST};
 use http::{HeaderValue, Version, request};
 
 pub use body::admit;
 pub use reply::{Refusal, Reply};
 
+use super::fault::Fault;
 use crate::model::{Policy, Protocol};
+
+/// What the gates look at.
+pub struct Asked {
+    /// The address that the request is from.
+    pub client: IpAddr,
+}
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
 /// counts for no Variant.
 ///
 /// # Errors
 /// The answer, if a gate gives one.
-pub fn enter(policy: &Policy) -> Result<(), Refusal> {
+pub fn enter(policy: &Policy, asked: &Asked) -> Result<(), Refusal> {
     if let Some(redirect) = &policy.redirect {
         return Err(redirect::reply(redirect).into());
+    }
+    let addresses = policy.addresses.as_ref();
+    if addresses.is_some_and(|it| !it.admit(asked.client)) {
+        return Err(Fault::AddressDenied.into());
     }
     Ok(())
 }

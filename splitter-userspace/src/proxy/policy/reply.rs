@@ -6,7 +6,7 @@ use crate::proxy::fault::Fault;
 /// An answer that a policy gives in place of a pod.
 #[derive(Debug)]
 pub struct Reply {
-    /// The policy, for metrics and logs.
+    /// The policy, which the answer is counted and logged under.
     pub name: &'static str,
     /// The status.
     pub status: StatusCode,

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use serde::Serialize;
 
-use super::Answer;
+use super::{Answer, Query, gate};
 use crate::model::{
     Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef, STABLE, Snapshot, Test,
 };
@@ -77,11 +77,24 @@ pub enum Answered {
         /// What decided for it.
         reason: Reason,
     },
+    /// No Variant: one of the gates.
+    ByGate {
+        /// Its name.
+        gate: &'static str,
+        /// The status.
+        status: u16,
+    },
     /// Chance, by the shares of the Variants.
     ByWeight,
 }
 
-pub(super) fn answer(snapshot: &Snapshot, location: &Location, headers: &HeaderMap) -> Answer {
+pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>) -> Answer {
+    let headers = query.headers;
+    let policy = location.policy.as_deref();
+    let gates = policy.map_or_else(Vec::new, |it| gate::steps(it, query));
+    let closed = gates
+        .iter()
+        .find_map(|step| Some((step.name, step.answers?)));
     let split = &location.split;
     let mut draw = Asked(false);
     let decision = decide(split, headers, &split.weights(), &mut draw);
@@ -91,7 +104,10 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, headers: &HeaderM
         policy: location.policy.clone(),
         rules: rules(location, headers),
         variants: variants(snapshot, location),
-        answered: if draw.0 {
+        gates,
+        answered: if let Some((gate, status)) = closed {
+            Answered::ByGate { gate, status }
+        } else if draw.0 {
             Answered::ByWeight
         } else {
             answered(snapshot, location, decision)

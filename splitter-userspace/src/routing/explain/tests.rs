@@ -16,6 +16,7 @@ fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> E
         host,
         path,
         headers: &headers,
+        client: None,
     };
     explain(snapshot, &Router::build(snapshot), &query)
 }

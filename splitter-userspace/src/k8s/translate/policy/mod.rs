@@ -2,8 +2,10 @@
 //! What is supported is listed in [`SUPPORTED`]; the rest goes to `unsupported`.
 
 mod access_log;
+mod addresses;
 mod body;
 mod exchange;
+mod protocol;
 mod redirect;
 mod retry;
 mod unsupported;
@@ -17,7 +19,10 @@ pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
+    "allowlist-source-range",
+    "backend-protocol",
     "client-body-buffer-size",
+    "denylist-source-range",
     "enable-access-log",
     "permanent-redirect",
     "permanent-redirect-code",
@@ -38,6 +43,7 @@ const SUPPORTED: &[&str] = &[
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
+    "whitelist-source-range",
 ];
 
 /// What an Ingress asks for, for all its Locations.
@@ -51,15 +57,35 @@ pub(super) struct MainPolicy {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
+    let mut closed = Closed(unsupported::close(view, problems));
+    let addresses = closed.unless(addresses::read(view, problems));
+    let mut exchange = exchange::read(view, problems);
+    if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
+        exchange.protocol = protocol;
+    }
     MainPolicy {
-        closed: unsupported::close(view, problems),
+        closed: closed.0,
         policy: Policy {
+            addresses,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
-            exchange: exchange::read(view, problems),
+            exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
         },
+    }
+}
+
+/// Why the Locations must not be served, if so. The guard is the one to name when there is more.
+struct Closed(Option<BackendFault>);
+
+impl Closed {
+    /// What was read, or nothing, and the fault noted.
+    fn unless<T: Default>(&mut self, read: Result<T, BackendFault>) -> T {
+        read.unwrap_or_else(|fault| {
+            self.0 = self.0.into_iter().chain([fault]).min();
+            T::default()
+        })
     }
 }
 

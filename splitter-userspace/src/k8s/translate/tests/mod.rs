@@ -4,6 +4,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod addresses;
 mod attach;
 mod backends;
 mod canary;

@@ -39,6 +39,7 @@ fn by_the_map(mut parts: request::Parts, length: BodyLength) -> String {
     let hop = headers::strip_hop_by_hop(&mut parts.headers);
     let forwarded = Forwarded {
         client: &CLIENT,
+        address: &CLIENT,
         host: &HOST,
         port: &PORT,
         scheme: "http",

@@ -1,0 +1,54 @@
+//! The gates of a Location: policies that may answer a request by themselves.
+
+use serde::Serialize;
+
+use super::Query;
+use crate::model::{Addresses, Policy};
+
+/// One gate and what it says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GateStep {
+    /// What it is called, by its main annotation.
+    pub name: &'static str,
+    /// What it says, for people.
+    pub says: String,
+    /// The status that it answers this request with, if it does.
+    pub answers: Option<u16>,
+}
+
+/// The gates in the order in which the proxy asks them; those after one that answers are shown, too.
+pub(super) fn steps(policy: &Policy, query: &Query<'_>) -> Vec<GateStep> {
+    let mut steps = Vec::new();
+    if let Some(redirect) = &policy.redirect {
+        steps.push(GateStep {
+            name: "redirect",
+            says: format!("sends every client to {}", redirect.target),
+            answers: Some(redirect.status),
+        });
+    }
+    if let Some(lists) = &policy.addresses {
+        steps.push(addresses(lists, query));
+    }
+    steps
+}
+
+fn addresses(lists: &Addresses, query: &Query<'_>) -> GateStep {
+    let mut says = Vec::new();
+    if let Some(deny) = &lists.deny {
+        says.push(format!("keeps out {deny}"));
+    }
+    if let Some(allow) = &lists.allow {
+        says.push(format!("lets in {allow} only"));
+    }
+    let admitted = query.client.map(|client| (client, lists.admit(client)));
+    says.push(match admitted {
+        Some((client, true)) => format!("{client} may call"),
+        Some((client, false)) => format!("{client} may not call"),
+        None => "no client address is given (--client)".to_owned(),
+    });
+    GateStep {
+        name: "source-range",
+        says: says.join("; "),
+        answers: admitted.and_then(|(_, admitted)| (!admitted).then_some(403)),
+    }
+}
