@@ -13,9 +13,10 @@ use super::body::Upload;
 use super::client::Client;
 use super::codec::Head;
 use super::fault::Fault;
+use super::policy::affinity::Visit;
 use super::worker::{Current, Worker};
-use crate::model::LocationId;
-use crate::routing::{Decision, normalize};
+use crate::model::{Location, LocationId};
+use crate::routing::{Aim, Decision, normalize};
 use crate::telemetry::{OpenGuard, Record, UpstreamRecord};
 
 /// See the module's text. Dropped without an end, it counts as a client that left.
@@ -36,6 +37,10 @@ pub struct Journal {
     pub location: Option<LocationId>,
     /// The Variant, once chosen.
     pub decision: Option<Decision>,
+    /// How the Endpoint is chosen, and what came of it.
+    pub aim: Aim,
+    /// What a session cookie depends on.
+    pub visit: Visit,
     /// The exchange with the backend, once begun.
     pub upstream: Option<UpstreamRecord>,
     /// When the (last) Endpoint was chosen.
@@ -87,6 +92,8 @@ impl Journal {
             request_head: head_size(parts),
             location: None,
             decision: None,
+            aim: Aim::default(),
+            visit: Visit::default(),
             upstream: None,
             picked: None,
             grpc: false,
@@ -113,6 +120,12 @@ impl Journal {
         }
         let passed = self.client.send_interim(head);
         self.worker.count_interim(passed);
+    }
+
+    /// The Location that the request belongs to, once found.
+    pub fn location(&self) -> Option<&Location> {
+        let location = self.current.live.snapshot.location(self.location?)?;
+        Some(location)
     }
 
     /// The address that the request is from.

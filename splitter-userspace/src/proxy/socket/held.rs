@@ -40,13 +40,23 @@ impl Held {
 impl Socket {
     /// Has `write` append to what is held, however much that is: for what is small and must not wait.
     pub fn hold(self: &Rc<Self>, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.held.borrow_mut().bytes);
+        match self.session.get() {
+            None => write(&mut self.held.borrow_mut().bytes),
+            Some(session) => {
+                let mut plain = Vec::new();
+                write(&mut plain);
+                session.hold(&plain);
+            }
+        }
         self.mark_dirty();
     }
 
     /// How many bytes are held.
     pub fn held(&self) -> usize {
-        self.held.borrow().pending().len()
+        match self.session.get() {
+            None => self.held.borrow().pending().len(),
+            Some(session) => session.held(),
+        }
     }
 
     /// Whether the kernel took no more when it was asked last.
@@ -64,8 +74,15 @@ impl Socket {
         self.sent.get()
     }
 
-    /// Drops what is held: nobody is to get it any more.
+    /// Drops what is held, and sends nothing more: nobody is to get it.
     pub fn discard(&self) {
+        self.drop_held();
+        if let Some(session) = self.session.get() {
+            session.give_up();
+        }
+    }
+
+    pub(super) fn drop_held(&self) {
         let mut held = self.held.borrow_mut();
         let pending = held.pending().len();
         held.consume(pending);

@@ -13,6 +13,7 @@
 mod connect;
 mod deadline;
 mod held;
+mod session;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{self, IoSlice};
@@ -28,6 +29,8 @@ use tokio::io::unix::AsyncFd;
 
 use held::Held;
 pub use held::{HOLD, HOLD_MAX};
+
+pub use session::{HandshakeError, Session};
 
 use super::clock::{Clock, Tick};
 use super::flush::Flusher;
@@ -79,6 +82,8 @@ pub struct Socket {
     expired: Cell<bool>,
     /// Whether anything has been sent since [`Socket::begin`].
     sent: Cell<bool>,
+    /// What is between the bytes here and those on the wire; nothing for a cleartext connection.
+    session: OnceCell<Box<Session>>,
 }
 
 impl Socket {
@@ -109,6 +114,7 @@ impl Socket {
             send_timeout: Cell::new(send_timeout),
             expired: Cell::new(false),
             sent: Cell::new(false),
+            session: OnceCell::new(),
         });
         clock.watch(&socket);
         socket
@@ -122,8 +128,21 @@ impl Socket {
         Ok(self.registration.get_or_init(|| fd))
     }
 
-    /// Reads once. `Ready(Ok(0))` is the end of the stream.
+    /// Reads once. `Ready(Ok(0))` is the end of the stream; over TLS, an end that the peer did not
+    /// announce is `UnexpectedEof`.
     pub fn poll_read(
+        self: &Rc<Self>,
+        cx: &mut Context<'_>,
+        buf: &mut [MaybeUninit<u8>],
+    ) -> Poll<io::Result<usize>> {
+        match self.session.get() {
+            None => self.poll_receive(cx, buf),
+            Some(session) => self.poll_decrypt(session, cx, buf),
+        }
+    }
+
+    /// Reads once from the wire.
+    fn poll_receive(
         &self,
         cx: &mut Context<'_>,
         buf: &mut [MaybeUninit<u8>],
@@ -206,6 +225,9 @@ impl Socket {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.take_error()?;
+        if let Some(session) = self.session.get() {
+            return self.poll_encrypt(session, cx, bufs);
+        }
         let len: usize = bufs.iter().map(|buf| buf.len()).sum();
         let mut held = self.held.borrow_mut();
         let pending = held.pending().len();
@@ -343,6 +365,9 @@ impl Socket {
 
     fn flush_held(&self) -> Progress {
         self.dirty.set(false);
+        if let Some(session) = self.session.get() {
+            return self.flush_session(session);
+        }
         loop {
             let mut held = self.held.borrow_mut();
             if held.pending().is_empty() {
@@ -362,7 +387,7 @@ impl Socket {
 
     /// Breaks the connection: the next call says why.
     fn fail(&self, error: io::Error) {
-        self.discard();
+        self.drop_held();
         *self.error.borrow_mut() = Some(error);
         wake(&self.write_waker);
         wake(&self.read_waker);
@@ -391,6 +416,7 @@ impl Socket {
 
     /// Sends all that is held, then the end of the stream.
     pub fn poll_shutdown(self: &Rc<Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.announce_end();
         ready!(self.poll_drained(cx))?;
         Poll::Ready(match self.stream.shutdown(std::net::Shutdown::Write) {
             Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(()),
@@ -414,7 +440,8 @@ impl Socket {
     }
 
     /// Has the end of the stream go with the last bytes. The socket must be dropped in this turn.
-    pub fn close_after_flush(&self) {
+    pub fn close_after_flush(self: &Rc<Self>) {
+        self.announce_end();
         self.closing.set(true);
     }
 
