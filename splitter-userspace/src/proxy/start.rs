@@ -17,7 +17,7 @@ use super::listen::{Acceptor, Local, Sockets};
 use super::worker::{Classes, Worker, WorkerParts};
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
-use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, Registry};
+use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, INTERIM_ANSWERS, Registry};
 use crate::tls::Certificates;
 
 /// How long an accept loop rests when the process has no descriptor left.
@@ -194,6 +194,10 @@ impl Thread {
             ejections: self
                 .registry
                 .counter(&ENDPOINT_EJECTIONS, &[("pool", self.config.name)]),
+            interim: ["passed", "dropped"].map(|result| {
+                let labels = [("pool", self.config.name), ("result", result)];
+                self.registry.counter(&INTERIM_ANSWERS, &labels)
+            }),
         });
         tokio::task::spawn_local(worker.flusher().clone().run());
         tokio::task::spawn_local(follow(worker.clone(), self.live));

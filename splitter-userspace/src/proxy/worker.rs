@@ -85,6 +85,8 @@ pub struct WorkerParts {
     pub log: WorkerLog,
     /// Counts Endpoints that are left alone for a while.
     pub ejections: Counter,
+    /// Counts interim answers (1xx) that are passed on, and those that are not.
+    pub interim: [Counter; 2],
 }
 
 /// See the module's text.
@@ -110,6 +112,7 @@ pub struct Worker {
     connections: ConnectionMetrics,
     log: RefCell<WorkerLog>,
     ejections: Counter,
+    interim: [Counter; 2],
     draining: Cell<bool>,
 }
 
@@ -143,6 +146,7 @@ impl Worker {
             metrics: RefCell::new(parts.metrics),
             log: RefCell::new(parts.log),
             ejections: parts.ejections,
+            interim: parts.interim,
             draining: Cell::new(false),
         })
     }
@@ -258,6 +262,12 @@ impl Worker {
             .health()
             .refused(endpoint, self.now());
         self.ejections.inc();
+    }
+
+    /// Counts an interim answer, passed on or not.
+    pub fn count_interim(&self, passed: bool) {
+        let [on, dropped] = &self.interim;
+        if passed { on } else { dropped }.inc();
     }
 
     /// An Endpoint has answered: whatever was held against it is forgotten.
