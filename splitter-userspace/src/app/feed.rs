@@ -2,9 +2,10 @@
 
 use anyhow::Context as _;
 
-use crate::config::{ClassSettings, Source};
+use super::certificates::secret_ref;
+use crate::config::{ClassSettings, Identity, NamespacedName, Source};
 use crate::k8s::{
-    Cluster, ManifestWatcher, Manifests, NodeFacts, Objects, Translation, WatchFailures, translate,
+    Cluster, ManifestWatcher, Manifests, NodeFacts, Objects, Served, Translation, translate,
 };
 use crate::model::Problem;
 
@@ -36,7 +37,7 @@ impl Feed {
     ///
     /// # Errors
     /// When it can never be read: no thread for manifests, no identity for the Kubernetes API.
-    pub async fn start(source: &Source) -> anyhow::Result<Self> {
+    pub async fn start(source: &Source, identity: &Identity) -> anyhow::Result<Self> {
         match source {
             Source::Manifests(directory) => Ok(Feed::Manifests {
                 // Watched before it is read, so that no change falls between the two.
@@ -45,7 +46,7 @@ impl Feed {
                 manifests: Manifests::new(directory),
             }),
             Source::Cluster(settings) => {
-                let cluster = Cluster::start((**settings).clone()).await?;
+                let cluster = Cluster::start((**settings).clone(), identity).await?;
                 Ok(Feed::Cluster(Box::new(cluster)))
             }
         }
@@ -59,11 +60,25 @@ impl Feed {
         }
     }
 
-    /// How often watches have failed; none for manifests.
-    pub fn failures(&self) -> Option<WatchFailures> {
+    /// The cluster, if it is one.
+    pub fn cluster(&self) -> Option<&Cluster> {
         match self {
             Feed::Manifests { .. } => None,
-            Feed::Cluster(cluster) => Some(cluster.failures()),
+            Feed::Cluster(cluster) => Some(cluster),
+        }
+    }
+
+    /// Says what is served from now on; a cluster's objects then say so.
+    pub fn serves(&mut self, served: Served) {
+        if let Feed::Cluster(cluster) = self {
+            cluster.serves(served);
+        }
+    }
+
+    /// Says that nothing is served any more.
+    pub async fn stop(&mut self) {
+        if let Feed::Cluster(cluster) = self {
+            cluster.stop().await;
         }
     }
 
@@ -82,7 +97,8 @@ impl Feed {
         }
     }
 
-    /// Reads everything and translates it, off this thread.
+    /// Reads everything and translates it, off this thread. `default` names the Secret of the default
+    /// certificate.
     ///
     /// # Errors
     /// When our code has panicked; what was read before is then read anew.
@@ -90,8 +106,10 @@ impl Feed {
         &mut self,
         source: &Source,
         class: &ClassSettings,
+        default: Option<&NamespacedName>,
     ) -> anyhow::Result<Reading> {
-        let class = class.clone();
+        let (class, default) = (class.clone(), default.cloned());
+        let translate = move |objects: &Objects| with_default(objects, &class, default.as_ref());
         match self {
             Feed::Manifests { manifests, .. } => {
                 let Source::Manifests(directory) = source else {
@@ -100,7 +118,7 @@ impl Feed {
                 let mut taken = std::mem::replace(manifests, Manifests::new(directory));
                 let (taken, translation, problems) = blocking(move || {
                     let (objects, problems): (Objects, Vec<Problem>) = taken.reload();
-                    let translation = translate(&objects, &class);
+                    let translation = translate(&objects);
                     (taken, translation, problems)
                 })
                 .await?;
@@ -115,13 +133,28 @@ impl Feed {
                 let state = cluster.state().await;
                 let objects = state.objects;
                 Ok(Reading {
-                    translation: blocking(move || translate(&objects, &class)).await?,
+                    translation: blocking(move || translate(&objects)).await?,
                     problems: Vec::new(),
                     nodes: Some(state.nodes),
                 })
             }
         }
     }
+}
+
+/// Translates, and adds the Secret of the default certificate, which no Ingress names.
+fn with_default(
+    objects: &Objects,
+    class: &ClassSettings,
+    default: Option<&NamespacedName>,
+) -> Translation {
+    let mut translation = translate(objects, class);
+    if let Some(name) = default
+        && let Some(data) = objects.secret(&name.namespace, &name.name)
+    {
+        translation.secrets.insert(secret_ref(name), data);
+    }
+    translation
 }
 
 async fn blocking<T: Send + 'static>(

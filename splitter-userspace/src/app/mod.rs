@@ -1,5 +1,6 @@
 //! Composition: the only place that knows every module.
 
+mod certificates;
 mod counters;
 mod describe;
 mod feed;
@@ -19,8 +20,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
+use crate::k8s::Served;
 use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, Registry};
+use certificates::CertPublisher;
 use feed::Feed;
 use overrides::Overrides;
 use pools::{Common, Pools};
@@ -100,12 +103,19 @@ impl Instance {
         let mut steering = Steering::start(&settings, &registry)?;
         let splits = steering.splits().clone();
         let weights: Arc<dyn WeightSource> = Arc::new(splits.clone());
+        let controller = settings.class.controllers.first();
+        let (cert_publisher, certificates) = CertPublisher::new(
+            settings.default_certificate.as_ref(),
+            controller.map_or("", String::as_str),
+            &registry,
+        )?;
+        let overrides = Overrides::new(&registry);
         let (mut publisher, live) =
-            Publisher::new(splits, registry.config(), Overrides::new(&registry));
+            Publisher::new(splits, registry.config(), overrides, cert_publisher);
 
-        let mut feed = Feed::start(&settings.source).await?;
-        if let Some(failures) = feed.failures() {
-            counters::collect_watches(&registry, failures);
+        let mut feed = Feed::start(&settings.source, &settings.identity).await?;
+        if let Some(cluster) = feed.cluster() {
+            counters::collect_cluster(&registry, cluster);
         }
         let readiness = Readiness::new();
         steering.note(&readiness);
@@ -124,13 +134,14 @@ impl Instance {
         steering.announce(admin_addr);
 
         feed.synced().await;
-        reload(&mut feed, &settings, &mut publisher, &mut steering).await?;
+        let served = reload(&mut feed, &settings, &mut publisher, &mut steering).await?;
         drop(read);
 
         warn_of_trust(&settings);
         let common = Common {
             settings: &settings,
             live: &live,
+            certificates: &certificates,
             weights: &weights,
             classes: steering.classes(),
             registry: &registry,
@@ -138,6 +149,7 @@ impl Instance {
         };
         let pools = Pools::start(&common, &mut steering)?;
         drop(listening);
+        feed.serves(served);
         tracing::info!(addresses = ?pools.addrs(), admin = %admin_addr, "serving");
         Ok(Instance {
             settings,
@@ -153,7 +165,14 @@ impl Instance {
 
     /// Where requests are taken, with the ports that were chosen.
     pub fn http(&self) -> &[SocketAddr] {
-        self.pools.addrs()
+        let http = self.settings.http.len();
+        self.pools.addrs().get(..http).unwrap_or_default()
+    }
+
+    /// Where they are taken over TLS.
+    pub fn https(&self) -> &[SocketAddr] {
+        let http = self.settings.http.len();
+        self.pools.addrs().get(http..).unwrap_or_default()
     }
 
     /// Where health, metrics and dumps are.
@@ -175,19 +194,27 @@ impl Instance {
                 () = self.feed.changed() => {
                     let (feed, steering) = (&mut self.feed, &mut self.steering);
                     let publisher = &mut self.publisher;
-                    if let Err(error) = reload(feed, &self.settings, publisher, steering).await {
+                    match reload(feed, &self.settings, publisher, steering).await {
+                        Ok(served) => self.feed.serves(served),
                         // A fault of ours in reading must not end what is being served.
-                        tracing::error!(error = format!("{error:#}"), "the state stays as it was");
-                        self.publisher.failed();
+                        Err(error) => {
+                            let error = format!("{error:#}");
+                            tracing::error!(error, "the state stays as it was");
+                            self.publisher.failed();
+                        }
                     }
                 }
                 _ = reopen.recv() => self.log.reopen(),
-                _ = look.tick() => self.publisher.look_at_overrides(),
+                _ = look.tick() => {
+                    self.publisher.look_at_overrides();
+                    self.publisher.look_at_certificates();
+                }
                 _ = refresh.tick() => self.steering.refresh(&self.readiness),
                 () = &mut stop => break,
             }
         }
         self.readiness.drain();
+        self.feed.stop().await;
         // First, so that nobody is led to a listener that is about to close.
         self.steering.withdraw(self.pools.addrs());
         self.pools.drain(self.settings.drain_timeout).await?;
@@ -223,21 +250,28 @@ fn every(period: Duration) -> tokio::time::Interval {
     interval
 }
 
-/// Reads the objects and publishes what they say.
+/// Reads the objects and publishes what they say. Gives what is served from then on.
 async fn reload(
     feed: &mut Feed,
     settings: &Settings,
     publisher: &mut Publisher,
     steering: &mut Steering,
-) -> anyhow::Result<()> {
-    let reading = feed.read(&settings.source, &settings.class).await?;
+) -> anyhow::Result<Served> {
+    let default = settings.default_certificate.as_ref();
+    let reading = feed
+        .read(&settings.source, &settings.class, default)
+        .await?;
     if let Some(nodes) = reading.nodes {
         steering.learn(nodes);
     }
     let translation = reading.translation;
     publisher.publish(
         translation.snapshot,
+        translation.secrets,
         [reading.problems, translation.problems].concat(),
     );
-    Ok(())
+    Ok(Served {
+        ingresses: translation.ingresses,
+        problems: publisher.problems().borrow().clone(),
+    })
 }

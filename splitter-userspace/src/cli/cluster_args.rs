@@ -54,7 +54,7 @@ pub struct ClusterArgs {
         action = ArgAction::Set,
         num_args = 0..=1,
         require_equals = true,
-        default_value_t = true,
+        default_value_t = false,
         default_missing_value = "true"
     )]
     pub update_status_on_shutdown: bool,
@@ -79,6 +79,18 @@ pub struct ClusterArgs {
     )]
     pub report_node_internal_ip_address: bool,
 
+    /// Write Events about what is wrong with objects
+    #[arg(
+        long,
+        env = "SPLITTER_EVENTS",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    pub events: bool,
+
     /// Name of the Lease that says which instance writes
     #[arg(long, env = "SPLITTER_ELECTION_ID", value_name = "NAME", default_value = StatusSettings::ELECTION_ID, value_parser = name)]
     pub election_id: String,
@@ -97,6 +109,7 @@ pub struct ClusterArgs {
 impl From<ClusterArgs> for ClusterSettings {
     fn from(args: ClusterArgs) -> Self {
         ClusterSettings {
+            secrets: Vec::new(),
             kubeconfig: args.kubeconfig,
             namespace: args.watch_namespace,
             ingress_selector: args.ingress_selector,
@@ -107,6 +120,7 @@ impl From<ClusterArgs> for ClusterSettings {
                 publish_service: args.publish_service,
                 addresses: args.publish_status_address,
                 internal_node_addresses: args.report_node_internal_ip_address,
+                events: args.events,
                 election_id: args.election_id,
                 election_ttl: args.election_ttl,
             },
@@ -166,6 +180,7 @@ mod tests {
     #[test]
     fn nothing_said_is_every_default() {
         let expected = ClusterSettings {
+            secrets: Vec::new(),
             kubeconfig: None,
             namespace: None,
             ingress_selector: None,
@@ -178,18 +193,20 @@ mod tests {
     #[test]
     fn every_flag_sets_its_field() {
         let expected = ClusterSettings {
+            secrets: Vec::new(),
             kubeconfig: Some("/k".into()),
             namespace: Some("shop".to_owned()),
             ingress_selector: Some("a=b,c!=d".to_owned()),
             node_name: Some("n1".to_owned()),
             status: StatusSettings {
                 update: false,
-                clear_on_shutdown: false,
+                clear_on_shutdown: true,
                 publish_service: Some("in/edge".parse().unwrap()),
                 addresses: ["192.0.2.1", "edge.example", "2001:db8::1"]
                     .map(str::to_owned)
                     .to_vec(),
                 internal_node_addresses: true,
+                events: false,
                 election_id: "l".to_owned(),
                 election_ttl: Duration::from_secs(5),
             },
@@ -200,11 +217,12 @@ mod tests {
             "--ingress-selector=a=b,c!=d",
             "--node-name=n1",
             "--update-status=false",
-            "--update-status-on-shutdown=false",
+            "--update-status-on-shutdown",
             "--publish-service=in/edge",
             "--publish-status-address=192.0.2.1,edge.example",
             "--publish-status-address=2001:db8:0::1",
             "--report-node-internal-ip-address",
+            "--events=false",
             "--election-id=l",
             "--election-ttl=5s",
         ]);

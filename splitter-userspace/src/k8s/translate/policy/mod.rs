@@ -3,8 +3,10 @@
 
 mod access_log;
 mod addresses;
+pub(super) mod affinity;
 mod body;
 mod exchange;
+mod protocol;
 mod redirect;
 mod retry;
 mod unsupported;
@@ -18,7 +20,10 @@ pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
+    "affinity",
+    "affinity-mode",
     "allowlist-source-range",
+    "backend-protocol",
     "client-body-buffer-size",
     "denylist-source-range",
     "enable-access-log",
@@ -38,6 +43,15 @@ const SUPPORTED: &[&str] = &[
     "proxy-read-timeout",
     "proxy-request-buffering",
     "proxy-send-timeout",
+    "session-cookie-change-on-failure",
+    "session-cookie-conditional-samesite-none",
+    "session-cookie-domain",
+    "session-cookie-expires",
+    "session-cookie-max-age",
+    "session-cookie-name",
+    "session-cookie-path",
+    "session-cookie-samesite",
+    "session-cookie-secure",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
@@ -51,25 +65,51 @@ pub(super) struct MainPolicy {
     pub closed: Option<BackendFault>,
     /// What holds for each of them.
     pub policy: Policy,
+    /// What it says of their Splits.
+    pub split: SplitWish,
+}
+
+/// What a main Ingress says of the Splits of its Locations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct SplitWish {
+    /// Session affinity.
+    pub affinity: Option<affinity::Wish>,
 }
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
-    let mut closed = unsupported::close(view, problems);
-    let addresses = addresses::read(view, problems).unwrap_or_else(|fault| {
-        closed = closed.into_iter().chain([fault]).min();
-        None
-    });
+    let mut closed = Closed(unsupported::close(view, problems));
+    let addresses = closed.unless(addresses::read(view, problems));
+    let mut exchange = exchange::read(view, problems);
+    if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
+        exchange.protocol = protocol;
+    }
     MainPolicy {
-        closed,
+        closed: closed.0,
         policy: Policy {
             addresses,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
-            exchange: exchange::read(view, problems),
+            exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
         },
+        split: SplitWish {
+            affinity: affinity::read(view, problems),
+        },
+    }
+}
+
+/// Why the Locations must not be served, if so. The guard is the one to name when there is more.
+struct Closed(Option<BackendFault>);
+
+impl Closed {
+    /// What was read, or nothing, and the fault noted.
+    fn unless<T: Default>(&mut self, read: Result<T, BackendFault>) -> T {
+        read.unwrap_or_else(|fault| {
+            self.0 = self.0.into_iter().chain([fault]).min();
+            T::default()
+        })
     }
 }
 
