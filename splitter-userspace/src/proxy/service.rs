@@ -176,6 +176,9 @@ fn prepare(
             protocol,
             idle: terms.tunnel,
         });
+        if let Some(rewritten) = rewritten {
+            rewritten.apply(parts);
+        }
         if let Some(policy) = policy {
             policy::toward(policy, parts);
         }
@@ -206,9 +209,6 @@ fn turn(
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
     }
     parts.uri = origin_form(&parts.uri);
-    if let Some(rewritten) = rewritten {
-        rewritten.apply(parts);
-    }
     parts.version = Version::HTTP_11;
     upgrade
 }
