@@ -1,11 +1,15 @@
-//! A real Kubernetes API in a network namespace of this process, and splitters that follow it.
+//! Splitters that follow a Kubernetes API: a real one in a network namespace of this process, or one
+//! that does as it is told (`fake`).
 //!
 //! There is no node and no pod: EndpointSlices are written by the tests, and backends listen on
 //! addresses of [`POD_RANGE`], all of which are local in the namespace.
 
+#[cfg(feature = "cluster")]
 pub mod api;
+pub mod fake;
 pub mod instance;
 pub mod objects;
+#[cfg(feature = "cluster")]
 pub mod plane;
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
