@@ -1,5 +1,6 @@
 //! Composition: the only place that knows every module.
 
+mod certificates;
 mod counters;
 mod describe;
 mod feed;
@@ -22,6 +23,7 @@ use crate::config::Settings;
 use crate::k8s::Served;
 use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, Registry};
+use certificates::CertPublisher;
 use feed::Feed;
 use overrides::Overrides;
 use pools::{Common, Pools};
@@ -101,8 +103,15 @@ impl Instance {
         let mut steering = Steering::start(&settings, &registry)?;
         let splits = steering.splits().clone();
         let weights: Arc<dyn WeightSource> = Arc::new(splits.clone());
+        let controller = settings.class.controllers.first();
+        let (cert_publisher, certificates) = CertPublisher::new(
+            settings.default_certificate.as_ref(),
+            controller.map_or("", String::as_str),
+            &registry,
+        )?;
+        let overrides = Overrides::new(&registry);
         let (mut publisher, live) =
-            Publisher::new(splits, registry.config(), Overrides::new(&registry));
+            Publisher::new(splits, registry.config(), overrides, cert_publisher);
 
         let mut feed = Feed::start(&settings.source, &settings.identity).await?;
         if let Some(cluster) = feed.cluster() {
@@ -132,6 +141,7 @@ impl Instance {
         let common = Common {
             settings: &settings,
             live: &live,
+            certificates: &certificates,
             weights: &weights,
             classes: steering.classes(),
             registry: &registry,
@@ -155,7 +165,14 @@ impl Instance {
 
     /// Where requests are taken, with the ports that were chosen.
     pub fn http(&self) -> &[SocketAddr] {
-        self.pools.addrs()
+        let http = self.settings.http.len();
+        self.pools.addrs().get(..http).unwrap_or_default()
+    }
+
+    /// Where they are taken over TLS.
+    pub fn https(&self) -> &[SocketAddr] {
+        let http = self.settings.http.len();
+        self.pools.addrs().get(http..).unwrap_or_default()
     }
 
     /// Where health, metrics and dumps are.
@@ -188,7 +205,10 @@ impl Instance {
                     }
                 }
                 _ = reopen.recv() => self.log.reopen(),
-                _ = look.tick() => self.publisher.look_at_overrides(),
+                _ = look.tick() => {
+                    self.publisher.look_at_overrides();
+                    self.publisher.look_at_certificates();
+                }
                 _ = refresh.tick() => self.steering.refresh(&self.readiness),
                 () = &mut stop => break,
             }
@@ -239,13 +259,17 @@ async fn reload(
     publisher: &mut Publisher,
     steering: &mut Steering,
 ) -> anyhow::Result<Served> {
-    let reading = feed.read(&settings.source, &settings.class).await?;
+    let default = settings.default_certificate.as_ref();
+    let reading = feed
+        .read(&settings.source, &settings.class, default)
+        .await?;
     if let Some(nodes) = reading.nodes {
         steering.learn(nodes);
     }
     let translation = reading.translation;
     publisher.publish(
         translation.snapshot,
+        translation.secrets,
         [reading.problems, translation.problems].concat(),
     );
     Ok(Served {

@@ -13,6 +13,7 @@ use super::client::Client;
 use super::clock::Clock;
 use super::fault::Fault;
 use super::flush::Flusher;
+use super::handshake::Handshakes;
 use super::headers::X_REQUEST_ID;
 use super::http2::Http2Pool;
 use super::journal::Journal;
@@ -26,6 +27,7 @@ use crate::routing::{
     resolve,
 };
 use crate::telemetry::{ConnectionMetrics, Counter, Record, WorkerLog, WorkerMetrics};
+use crate::tls::Certificates;
 
 /// The longest X-Request-ID that is taken over from a trusted client, in bytes.
 const REQUEST_ID_MAX: usize = 128;
@@ -59,6 +61,10 @@ pub trait Classes: Send + Sync {
 pub struct WorkerParts {
     /// The state that it starts with.
     pub live: Arc<Live>,
+    /// What handshakes are made with, to begin with.
+    pub certificates: Arc<Certificates>,
+    /// Counts and bounds handshakes.
+    pub handshakes: Handshakes,
     /// Where the weights are.
     pub weights: Arc<dyn WeightSource>,
     /// Where clients are.
@@ -82,6 +88,8 @@ pub struct WorkerParts {
 /// See the module's text.
 pub struct Worker {
     current: RefCell<Rc<Current>>,
+    certificates: RefCell<Arc<Certificates>>,
+    handshakes: Handshakes,
     weights: Arc<dyn WeightSource>,
     classes: Arc<dyn Classes>,
     clock: Rc<Clock>,
@@ -109,6 +117,8 @@ impl Worker {
         let (clock, flusher) = (Clock::new(), Rc::<Flusher>::default());
         Rc::new(Worker {
             current: RefCell::new(Rc::new(Current { live: parts.live })),
+            certificates: RefCell::new(parts.certificates),
+            handshakes: parts.handshakes,
             weights: parts.weights,
             classes: parts.classes,
             http2: Http2Pool::new(&clock, &flusher, &parts.timeouts),
@@ -146,6 +156,21 @@ impl Worker {
         let highest = used.map(|slot| slot.0 as usize + 1).max();
         self.blocks.borrow_mut().reserve(highest.unwrap_or(0));
         *self.current.borrow_mut() = Rc::new(Current { live });
+    }
+
+    /// Takes over newly published certificates: the next handshake is made with them.
+    pub fn publish_certificates(&self, certificates: Arc<Certificates>) {
+        *self.certificates.borrow_mut() = certificates;
+    }
+
+    /// What a handshake that begins now is made with.
+    pub fn certificates(&self) -> Arc<Certificates> {
+        self.certificates.borrow().clone()
+    }
+
+    /// Counts and bounds handshakes.
+    pub fn handshakes(&self) -> &Handshakes {
+        &self.handshakes
     }
 
     /// Finds the Location of a request and notes it in `journal`.

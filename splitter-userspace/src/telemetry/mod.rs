@@ -9,8 +9,9 @@ pub use access_log::{AccessLog, AccessLogError, BUFFER_BYTES, QUEUE_BUFFERS, Wor
 pub use metrics::{
     ConfigMetrics, ConnectionMetrics, ControllerLabels, Counter, ENDPOINT_EJECTIONS, Family, Gauge,
     INTERFACE_CHANGES, LEADS, Labels, MAX_SERIES, MetricKind, OBJECT_WRITES, OpenGuard,
-    READY_INSTANCES, Registry, STEER, STEERING_MODE, Text, WATCH_FAILURES, WEIGHT_OVERRIDES,
-    WorkerMetrics, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
+    READY_INSTANCES, Registry, SSL_CERTIFICATE_INFO, SSL_EXPIRE_TIME, STEER, STEERING_MODE,
+    TLS_HANDSHAKES, Text, WATCH_FAILURES, WEIGHT_OVERRIDES, WorkerMetrics, XDP_BYTES, XDP_NOTICED,
+    XDP_PACKETS,
 };
 
 pub(crate) use metrics::{PROBLEMS, VARIANT_WEIGHT};

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use splitter_tests::bpf::Site;
+use splitter_tests::eventually;
 
 use super::{least, load, median, start_behind};
 
@@ -26,12 +27,18 @@ pub fn run(rounds: usize) {
     let modes = [
         (
             "xdp, cpu sets",
-            "--steering xdp --cpu-isolation north-south=0;east-west=1",
+            "--steering xdp --cpu-isolation north-south=0;east-west=1 --pools north-south=1,east-west=1",
         ),
-        ("none", "--steering none --workers 2"),
+        ("none", "--steering none"),
     ];
     let sites = modes.map(|(_, args)| {
         let site = start_behind(INNER, args);
+        // One backend answers everything.
+        site.weigh(0);
+        eventually("the weight is taken up", || {
+            let canary = [("variant", "web-next")];
+            site.metrics().sum("splitter_variant_weight", &canary) == 0.0
+        });
         site.nodes
             .node
             .ip("route add 198.18.0.0/15 via 203.0.113.2");

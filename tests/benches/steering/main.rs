@@ -34,10 +34,13 @@ fn main() {
     }
 }
 
-/// A running splitter with one worker a pool, so that as many threads serve the outside with
-/// steering as without.
-fn start(args: &str) -> Site {
-    run(Site::new(env!("CARGO_BIN_EXE_splitter-here")), args)
+/// A running splitter with this many workers a pool.
+fn start(workers: usize, args: &str) -> Site {
+    run(
+        Site::new(env!("CARGO_BIN_EXE_splitter-here")),
+        workers,
+        args,
+    )
 }
 
 /// The same with backends that keep to one CPU.
@@ -47,12 +50,15 @@ fn start_behind(cpu: usize, args: &str) -> Site {
     load::keep_to(cpu);
     let site = Site::new(env!("CARGO_BIN_EXE_splitter-here"));
     sched_setaffinity(None, &before).unwrap();
-    run(site, args)
+    run(site, 2, args)
 }
 
-fn run(mut site: Site, args: &str) -> Site {
+fn run(mut site: Site, workers: usize, args: &str) -> Site {
     site.nodes.whole_checksums();
-    site.start(&format!("--access-log off {args}"));
+    let args = site.run_args(&format!("--access-log off {args}"));
+    let workers = format!("--workers {workers}");
+    let command = site.command(&args.replace("--workers 2", &workers));
+    site.start_as(command);
     site
 }
 

@@ -13,7 +13,7 @@ use super::{load, median, start};
 const CONNECTIONS: usize = 12;
 
 pub fn run(rounds: usize) {
-    let site = start("--steering sk-lookup --workers 2");
+    let site = start(2, "--steering sk-lookup");
     let splits = Pinned::open(&site.pin_dir()).unwrap().splits;
     let before = splits.table.read(SlotId(0));
     let backends = [before.variants[0].backend, before.variants[1].backend];

@@ -198,7 +198,9 @@ impl Cluster {
 
     /// False when one could not be read.
     async fn read_secrets(&mut self, ingresses: &[Arc<Ingress>]) -> bool {
-        let wanted = secrets::named(ingresses.iter().map(|it| &**it));
+        let mut wanted = secrets::named(ingresses.iter().map(|it| &**it));
+        let also = self.settings.secrets.iter();
+        wanted.extend(also.map(|it| (it.namespace.as_str().into(), it.name.as_str().into())));
         self.secrets.refresh(wanted).await
     }
 
