@@ -38,7 +38,8 @@ pub enum Exchanged {
 }
 
 impl Exchanged {
-    fn status(&self) -> StatusCode {
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
         match self {
             Exchanged::Http1 { response, .. } | Exchanged::Http2 { response, .. } => {
                 response.status()

@@ -8,6 +8,7 @@ mod body;
 mod client;
 mod clock;
 mod conn;
+mod fallback;
 mod fault;
 mod flush;
 mod forward;
