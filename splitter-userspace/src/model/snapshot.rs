@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Backend, Host, HostPattern, Location, TlsHost};
+use super::{Backend, BackendKey, Host, HostPattern, Location, TlsHost};
 
 /// Index of a Location in [`Snapshot::locations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -40,6 +40,12 @@ impl Snapshot {
     /// The Backend of an id that this Snapshot gave out.
     pub fn backend(&self, id: BackendId) -> Option<&Arc<Backend>> {
         self.backends.get(id.0 as usize)
+    }
+
+    /// The Backend with this key; the one without a fault of its Location's, if there are two.
+    pub fn backend_by_key(&self, key: &BackendKey) -> Option<&Arc<Backend>> {
+        let index = self.backends.partition_point(|it| it.key < *key);
+        self.backends.get(index).filter(|it| it.key == *key)
     }
 
     /// What says how the host of a rule is served over TLS, if anything does. A wildcard of another

@@ -155,6 +155,11 @@ impl Journal {
         self.host = Some(host.clone());
     }
 
+    /// Path and query as they came.
+    pub fn target(&self) -> &str {
+        self.target.as_ref().map_or("", PathAndQuery::as_str)
+    }
+
     /// Whether the answer has no body, whatever it is.
     pub fn is_head(&self) -> bool {
         self.method == Method::HEAD

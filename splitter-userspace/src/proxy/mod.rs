@@ -9,6 +9,7 @@ mod client;
 mod clock;
 mod codec;
 mod conn;
+mod fallback;
 mod fault;
 mod flush;
 mod forward;

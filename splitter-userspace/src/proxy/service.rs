@@ -15,6 +15,7 @@ use hyper::body::{Body, Incoming};
 use super::body::{AnswerBody, RequestBody};
 use super::client::{Client, Protocol, text_value};
 use super::codec::{Added, BodyLength, Head, Outgoing};
+use super::fallback::{self, Kept};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
 use super::grpc;
@@ -72,9 +73,42 @@ pub async fn serve(
         }),
         length: prepared.length,
     };
-    match forward(&worker, backend, &outgoing, body, terms, &mut journal).await {
-        Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
-        Err(fault) => own_answer(&worker, fault, journal),
+    let forwarded = forward(&worker, backend, &outgoing, body, terms, &mut journal).await;
+    let kept = prepared.kept.filter(|kept| match &forwarded {
+        Ok(exchanged) => kept.replaces(exchanged.status()),
+        Err(fault) => *fault != Fault::ClientGone && kept.replaces_own(fault.status()),
+    });
+    match (forwarded, kept) {
+        // Boxed, so that other requests do not carry its state.
+        (forwarded, Some(kept)) => {
+            Box::pin(instead(worker, client, forwarded, kept, journal)).await
+        }
+        (Ok(exchanged), None) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
+        (Err(fault), None) => own_answer(&worker, fault, journal),
+    }
+}
+
+/// Answers with an error page in place of a pod's answer or the proxy's own; with the status alone
+/// if there is no page.
+async fn instead(
+    worker: Rc<Worker>,
+    client: Rc<Client>,
+    forwarded: Result<Exchanged, Fault>,
+    kept: Box<Kept>,
+    mut journal: Box<Journal>,
+) -> io::Result<Response<AnswerBody>> {
+    let (status, fault) = match forwarded {
+        Ok(exchanged) => {
+            let status = exchanged.status();
+            fallback::discard(&worker, exchanged);
+            (status, None)
+        }
+        Err(fault) => (fault.status(), Some(fault)),
+    };
+    match (kept.page(&worker, status, &mut journal).await, fault) {
+        (Some(page), _) => answer(&worker, &client, page, None, journal),
+        (None, Some(fault)) => own_answer(&worker, fault, journal),
+        (None, None) => policy_answer(&worker, fallback::bare(status), journal),
     }
 }
 
@@ -102,6 +136,8 @@ struct Prepared {
     trailers: bool,
     /// How the body ends.
     length: BodyLength,
+    /// What an error page needs, where the Location has any.
+    kept: Option<Box<Kept>>,
 }
 
 /// Checks the request, finds who answers it, and makes it what the backend is to see.
@@ -140,11 +176,21 @@ fn prepare(
         let rewrite = policy.rewrite.as_ref();
         rewritten = rewrite.map(|it| Rewritten::of(it, &wanted)).transpose()?;
     }
-    let terms = Terms::new(worker.timeouts(), policy);
+    let mut terms = Terms::new(worker.timeouts(), policy);
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
+    let chosen = worker.choose(&place, parts, journal);
+    let missing = matches!(chosen, Err(Fault::NoEndpoint));
+    let stand_in = missing
+        .then(|| fallback::backend(policy, journal))
+        .flatten();
+    let stands_in = stand_in.is_some();
+    if stands_in {
+        // What is spoken with the pods says nothing about it.
+        terms = Terms::new(worker.timeouts(), None);
+    }
     let http2 = terms.protocol == model::Protocol::Grpc;
     journal.grpc = http2 && grpc::is_grpc(&parts.headers);
-    policy::admit(policy, worker.limits(), &parts.headers, body)?;
-    let backend = worker.choose(&place, parts, journal)?;
+    let backend = stand_in.map_or(chosen, Ok)?;
     if let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
         journal.visit = Visit::of(&affinity.cookie, &parts.headers);
     }
@@ -156,6 +202,7 @@ fn prepare(
         as_it_came: policy.is_none() && !survey.connected && !client.origin.forwards,
         trailers: survey.trailers,
         length: body.length(survey.length),
+        kept: None,
     };
     if !prepared.as_it_came {
         let address = match journal.caller() {
@@ -176,6 +223,11 @@ fn prepare(
             protocol,
             idle: terms.tunnel,
         });
+        if stands_in {
+            fallback::describe(&mut parts.headers, StatusCode::SERVICE_UNAVAILABLE, journal);
+        } else if !http2 {
+            prepared.kept = Kept::of(policy, &parts.headers, journal);
+        }
         if let Some(rewritten) = rewritten {
             rewritten.apply(parts);
         }

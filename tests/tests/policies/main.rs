@@ -13,6 +13,7 @@ mod affinity_endpoints;
 mod body_size;
 mod buffering;
 mod dump;
+mod error_pages;
 mod hosts;
 mod http_version;
 mod https;

@@ -133,6 +133,10 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
         Answered::By { variant, reason } => {
             verdict(&format!("{variant} (reason: {})", reason.as_str()), out)
         }
+        Answered::ByFallback { chosen, backend } => {
+            let text = format!("default backend {backend}: {chosen} is chosen, without endpoint");
+            verdict(&text, out)
+        }
         Answered::Nobody { chosen, .. } => {
             verdict(&format!("503: {chosen} is chosen and has no endpoint"), out)
         }

@@ -91,6 +91,14 @@ impl<'a> Backends<'a> {
         key
     }
 
+    /// The number of the first TCP port of a Service, if there is one.
+    pub(super) fn first_port(&self, namespace: &str, service: &str) -> Option<i32> {
+        let service = self.services.get(&(namespace, service))?;
+        let ports = service.object.spec.as_ref()?.ports.as_deref()?;
+        let is_tcp = |it: &&ServicePort| it.protocol.as_deref().is_none_or(|it| it == "TCP");
+        ports.iter().find(is_tcp).map(|it| it.port)
+    }
+
     /// Whether both are the same port of the same Service, by whatever spelling.
     pub(super) fn is_same(&self, a: &BackendKey, b: &BackendKey) -> bool {
         let number = |key: &BackendKey| self.resolved.get(key).and_then(|it| it.number);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::View;
 use super::attach::Attached;
 use super::backends::{Backends, Target};
+use super::fallback;
 use super::policy::{self, HttpsTerms, MainPolicy, PathTerms, SplitWish};
 use super::regex;
 use super::report::Problems;
@@ -108,12 +109,17 @@ pub(super) fn locations<'c>(
         let main = policy::main_policy(view, problems);
         let MainPolicy {
             closed,
-            policy,
+            mut policy,
             split,
             paths,
             https,
             site,
         } = main;
+        // What is closed answers 503 and nothing else.
+        match closed {
+            Some(_) => policy.error_pages = None,
+            None => policy.fallback = fallback::read(view, backends, problems),
+        }
         let plain = Policy {
             rewrite: None,
             ..policy.clone()

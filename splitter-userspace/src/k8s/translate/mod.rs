@@ -16,6 +16,7 @@ mod canary_header;
 mod canary_weight;
 mod catalogue;
 mod class;
+mod fallback;
 mod golang;
 mod host;
 mod mains;

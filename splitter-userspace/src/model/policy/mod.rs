@@ -5,6 +5,7 @@
 
 mod addresses;
 mod affinity;
+mod error_pages;
 mod exchange;
 mod redirect;
 mod rewrite;
@@ -15,8 +16,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::BackendKey;
+
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
+pub use error_pages::ErrorPages;
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::{HttpsRedirect, Redirect};
 pub use rewrite::Rewrite;
@@ -36,6 +40,12 @@ pub struct Policy {
     /// The path that the pods see, instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewrite: Option<Rewrite>,
+    /// Who answers when no pod can, and makes error pages (`default-backend`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<BackendKey>,
+    /// Answers that are replaced by a page of `fallback`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_pages: Option<ErrorPages>,
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,

@@ -88,6 +88,13 @@ pub enum Answered {
         /// What decided for it.
         reason: Reason,
     },
+    /// A Variant was chosen, nobody has an Endpoint for it, and the default backend stands in.
+    ByFallback {
+        /// The name of the Variant that was chosen.
+        chosen: String,
+        /// Who answers.
+        backend: BackendKey,
+    },
     /// A Variant was chosen and nobody has an Endpoint for it: 503.
     Nobody {
         /// The name of the Variant that was chosen.
@@ -174,11 +181,24 @@ fn answered(snapshot: &Snapshot, location: &Location, decision: Decision) -> Ans
             variant: name(location, decision.variant),
             reason: decision.reason,
         },
-        Err(_) => Answered::Nobody {
-            chosen: name(location, decision.variant),
-            reason: decision.reason,
-        },
+        Err(_) => {
+            let chosen = name(location, decision.variant);
+            match fallback(snapshot, location) {
+                Some(backend) => Answered::ByFallback { chosen, backend },
+                None => Answered::Nobody {
+                    chosen,
+                    reason: decision.reason,
+                },
+            }
+        }
     }
+}
+
+/// The default backend, if it has an Endpoint.
+fn fallback(snapshot: &Snapshot, location: &Location) -> Option<BackendKey> {
+    let key = location.policy.as_ref()?.fallback.as_ref()?;
+    let backend = snapshot.backend_by_key(key)?;
+    backend.is_available().then(|| key.clone())
 }
 
 /// What session affinity makes of the request.

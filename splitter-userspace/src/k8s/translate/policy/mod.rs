@@ -5,6 +5,7 @@ mod access_log;
 mod addresses;
 pub(super) mod affinity;
 mod body;
+mod error_pages;
 mod exchange;
 mod flag;
 mod https;
@@ -33,7 +34,10 @@ const SUPPORTED: &[&str] = &[
     "app-root",
     "backend-protocol",
     "client-body-buffer-size",
+    "custom-http-errors",
+    "default-backend",
     "denylist-source-range",
+    "disable-proxy-intercept-errors",
     "enable-access-log",
     "force-ssl-redirect",
     "from-to-www-redirect",
@@ -116,6 +120,9 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
             // It depends on the host, see `site`.
             https: None,
             rewrite,
+            // It needs the Services, see `fallback`.
+            fallback: None,
+            error_pages: error_pages::read(view, problems),
             exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
