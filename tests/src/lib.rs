@@ -11,6 +11,7 @@ pub mod bpf;
 pub mod client;
 pub mod counting;
 pub mod directory;
+pub mod dns;
 pub mod instance;
 pub mod manifests;
 pub mod noise;

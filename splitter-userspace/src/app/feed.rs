@@ -4,7 +4,8 @@ use anyhow::Context as _;
 
 use crate::config::{ClassSettings, Source};
 use crate::k8s::{
-    Cluster, ManifestWatcher, Manifests, NodeFacts, Objects, Translation, WatchFailures, translate,
+    Cluster, ManifestWatcher, Manifests, Names, NodeFacts, Objects, Translation, WatchFailures,
+    translate,
 };
 use crate::model::Problem;
 
@@ -82,7 +83,7 @@ impl Feed {
         }
     }
 
-    /// Reads everything and translates it, off this thread.
+    /// Reads everything and translates it with what is known of names, off this thread.
     ///
     /// # Errors
     /// When our code has panicked; what was read before is then read anew.
@@ -90,6 +91,7 @@ impl Feed {
         &mut self,
         source: &Source,
         class: &ClassSettings,
+        names: Names,
     ) -> anyhow::Result<Reading> {
         let class = class.clone();
         match self {
@@ -99,7 +101,8 @@ impl Feed {
                 };
                 let mut taken = std::mem::replace(manifests, Manifests::new(directory));
                 let (taken, translation, problems) = blocking(move || {
-                    let (objects, problems): (Objects, Vec<Problem>) = taken.reload();
+                    let (mut objects, problems): (Objects, Vec<Problem>) = taken.reload();
+                    objects.names = names;
                     let translation = translate(&objects, &class);
                     (taken, translation, problems)
                 })
@@ -113,7 +116,8 @@ impl Feed {
             }
             Feed::Cluster(cluster) => {
                 let state = cluster.state().await;
-                let objects = state.objects;
+                let mut objects = state.objects;
+                objects.names = names;
                 Ok(Reading {
                     translation: blocking(move || translate(&objects, &class)).await?,
                     problems: Vec::new(),

@@ -17,6 +17,8 @@ pub(super) struct Draft<'c> {
     /// The main Ingress that owns it.
     pub owner: ObjectRef,
     pub stable: Target,
+    /// Whether Services' own addresses are asked, also for canaries that do not say.
+    pub service_upstream: bool,
     /// What holds for its requests beside the Split.
     pub policy: Option<Arc<Policy>>,
     /// Nobody wrote it: a default backend made it.
@@ -67,6 +69,7 @@ pub(super) fn locations<'c>(
         let MainPolicy { closed, policy } = policy::main_policy(view, problems);
         let terms = Terms {
             closed,
+            service_upstream: policy::service_upstream(view, problems) == Some(true),
             policy: policy.into_shared(),
         };
         drafts.hosts.extend(rules.hosts.iter().cloned());
@@ -83,6 +86,8 @@ pub(super) fn locations<'c>(
 #[derive(Clone)]
 struct Terms {
     closed: Option<BackendFault>,
+    /// Services' own addresses are asked.
+    service_upstream: bool,
     policy: Option<Arc<Policy>>,
 }
 
@@ -106,9 +111,12 @@ fn add(
             key: path.key,
             owner: view.subject.object.clone(),
             stable: Target {
+                by_service: terms.service_upstream
+                    && backends.has_address(&view.subject, &key, &field, problems),
                 key,
                 closed: terms.closed,
             },
+            service_upstream: terms.service_upstream,
             policy: terms.policy.clone(),
             implicit: matches!(path.place, Place::DefaultBackend),
             canaries: Vec::new(),

@@ -16,6 +16,7 @@ mod canary_header;
 mod canary_weight;
 mod catalogue;
 mod class;
+mod external;
 mod golang;
 mod host;
 mod mains;
@@ -28,6 +29,9 @@ mod slices;
 mod split;
 mod tls;
 mod weights;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressSpec;
 
@@ -49,6 +53,9 @@ pub struct Translation {
     pub snapshot: Snapshot,
     /// What is wrong with the objects, sorted by object and field.
     pub problems: Vec<Problem>,
+    /// The names of ExternalName Services that Ingresses of ours lead to: to be looked up, so that
+    /// the next translation knows where they lead.
+    pub names: BTreeSet<Arc<str>>,
     /// How many Ingresses are ours; those of other classes are passed over without a word.
     pub served: usize,
 }
@@ -90,6 +97,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
     Translation {
         snapshot,
         problems: problems.into_sorted(),
+        names: backends.into_names(),
         served: views.len(),
     }
 }

@@ -8,6 +8,7 @@ mod exchange;
 mod protocol;
 mod redirect;
 mod retry;
+mod service_upstream;
 mod unsupported;
 mod upstream_host;
 
@@ -15,6 +16,7 @@ use super::View;
 use super::report::Problems;
 use crate::model::{BackendFault, Policy};
 
+pub(super) use service_upstream::service_upstream;
 pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
@@ -40,6 +42,7 @@ const SUPPORTED: &[&str] = &[
     "proxy-read-timeout",
     "proxy-request-buffering",
     "proxy-send-timeout",
+    "service-upstream",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",

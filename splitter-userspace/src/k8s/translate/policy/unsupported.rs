@@ -32,7 +32,7 @@ pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendF
 /// sides, guards included.
 pub(in crate::k8s::translate) fn canary_policy(view: &View<'_>, problems: &mut Problems) {
     for (name, annotation) in view.annotations.iter() {
-        if catalogue::CANARY.contains(&name) {
+        if catalogue::CANARY.contains(&name) || name == "service-upstream" {
             continue;
         }
         let effect = match CANARYS_OWN.contains(&name) || !catalogue::is_known(name) {
@@ -44,10 +44,9 @@ pub(in crate::k8s::translate) fn canary_policy(view: &View<'_>, problems: &mut P
 }
 
 /// What ingress-nginx reads from the canary Ingress itself.
-const CANARYS_OWN: [&str; 6] = [
+const CANARYS_OWN: [&str; 5] = [
     "affinity-canary-behavior",
     "load-balance",
-    "service-upstream",
     "upstream-hash-by",
     "upstream-hash-by-subset",
     "upstream-hash-by-subset-size",
@@ -87,13 +86,12 @@ impl Meaning {
 }
 
 /// What is off without the annotation as well.
-const SWITCHES: [&str; 9] = [
+const SWITCHES: [&str; 8] = [
     "enable-cors",
     "enable-global-auth",
     "enable-opentelemetry",
     "force-ssl-redirect",
     "from-to-www-redirect",
-    "service-upstream",
     "ssl-passthrough",
     "ssl-redirect",
     "use-regex",

@@ -10,6 +10,7 @@ mod backends;
 mod canary;
 mod classes;
 mod defaults;
+mod external;
 mod issues;
 mod oracle;
 mod policy;
