@@ -17,3 +17,4 @@ mod names;
 pub mod proxy;
 pub mod routing;
 pub mod telemetry;
+pub mod tls;

@@ -13,10 +13,12 @@ pub mod counting;
 pub mod directory;
 pub mod dns;
 pub mod instance;
+pub mod jar;
 pub mod manifests;
 pub mod noise;
 pub mod prometheus;
 pub mod telemetry;
+pub mod tls;
 pub mod vm;
 
 use std::time::{Duration, Instant};

@@ -1,6 +1,8 @@
 //! Composition: the only place that knows every module.
 
+mod certificates;
 mod counters;
+mod describe;
 mod feed;
 mod overrides;
 mod pools;
@@ -22,6 +24,7 @@ use crate::k8s::Names;
 use crate::names::NameResolver;
 use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, Registry};
+use certificates::CertPublisher;
 use feed::Feed;
 use overrides::Overrides;
 use pools::{Common, Pools};
@@ -31,7 +34,7 @@ use steering::Steering;
 /// How often the weights are compared with those of the objects.
 const OVERRIDES_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the node's own addresses are looked at.
+/// How often the node's own addresses and NICs are looked at.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the start waits for the first answers about names.
@@ -105,8 +108,15 @@ impl Instance {
         let mut steering = Steering::start(&settings, &registry)?;
         let splits = steering.splits().clone();
         let weights: Arc<dyn WeightSource> = Arc::new(splits.clone());
+        let controller = settings.class.controllers.first();
+        let (cert_publisher, certificates) = CertPublisher::new(
+            settings.default_certificate.as_ref(),
+            controller.map_or("", String::as_str),
+            &registry,
+        )?;
+        let overrides = Overrides::new(&registry);
         let (mut publisher, live) =
-            Publisher::new(splits, registry.config(), Overrides::new(&registry));
+            Publisher::new(splits, registry.config(), overrides, cert_publisher);
 
         let mut feed = Feed::start(&settings.source).await?;
         if let Some(failures) = feed.failures() {
@@ -123,7 +133,7 @@ impl Instance {
                 live: live.clone(),
                 problems: publisher.problems(),
                 weights: weights.clone(),
-                steering: steering.describe(&settings),
+                steering: steering.description(),
             },
         ));
         steering.announce(admin_addr);
@@ -158,6 +168,7 @@ impl Instance {
         let common = Common {
             settings: &settings,
             live: &live,
+            certificates: &certificates,
             weights: &weights,
             classes: steering.classes(),
             registry: &registry,
@@ -181,7 +192,14 @@ impl Instance {
 
     /// Where requests are taken, with the ports that were chosen.
     pub fn http(&self) -> &[SocketAddr] {
-        self.pools.addrs()
+        let http = self.settings.http.len();
+        self.pools.addrs().get(..http).unwrap_or_default()
+    }
+
+    /// Where they are taken over TLS.
+    pub fn https(&self) -> &[SocketAddr] {
+        let http = self.settings.http.len();
+        self.pools.addrs().get(http..).unwrap_or_default()
     }
 
     /// Where health, metrics and dumps are.
@@ -203,8 +221,11 @@ impl Instance {
                 () = self.feed.changed() => self.reload().await,
                 () = self.names.changed() => self.reload().await,
                 _ = reopen.recv() => self.log.reopen(),
-                _ = look.tick() => self.publisher.look_at_overrides(),
-                _ = refresh.tick() => self.steering.refresh(),
+                _ = look.tick() => {
+                    self.publisher.look_at_overrides();
+                    self.publisher.look_at_certificates();
+                }
+                _ = refresh.tick() => self.steering.refresh(&self.readiness),
                 () = &mut stop => break,
             }
         }
@@ -268,7 +289,10 @@ async fn reload(
         known: (*names.known()).clone(),
         allow_local: settings.names.allow_local,
     };
-    let reading = feed.read(&settings.source, &settings.class, known).await?;
+    let default = settings.default_certificate.as_ref();
+    let reading = feed
+        .read(&settings.source, &settings.class, known, default)
+        .await?;
     if let Some(nodes) = reading.nodes {
         steering.learn(nodes);
     }
@@ -276,6 +300,7 @@ async fn reload(
     names.want(translation.names);
     publisher.publish(
         translation.snapshot,
+        translation.secrets,
         [reading.problems, translation.problems].concat(),
     );
     Ok(())

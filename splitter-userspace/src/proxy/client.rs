@@ -20,6 +20,9 @@ use crate::config::{Limits, RealIp, Timeouts};
 /// What every HTTP/2 client sends first (RFC 9113 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// The first byte of a TLS connection, which no HTTP message begins with.
+const TLS_HANDSHAKE: u8 = 0x16;
+
 /// Which protocol a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
@@ -110,6 +113,11 @@ impl Client {
         })
     }
 
+    /// Notes that the handshake has settled the protocol.
+    pub fn speaks_http2(&self) {
+        self.protocol.set(Protocol::Http2);
+    }
+
     /// The address that a request is from.
     pub fn address(&self, headers: &HeaderMap, settings: &RealIp) -> IpAddr {
         match self.origin.names_client {
@@ -139,6 +147,10 @@ impl Client {
         {
             drop(prefix);
             self.protocol.set(Protocol::Http1);
+            if data.first() == Some(&TLS_HANDSHAKE) {
+                self.refused.set(Some(Fault::TlsOnPlain));
+                return Err(refusal(Fault::TlsOnPlain));
+            }
             return self.judge(data);
         }
         self.at_end.set(data.is_empty() && prefix.is_empty());

@@ -21,6 +21,7 @@ use super::grpc;
 use super::headers::{self, Forwarded};
 use super::http2::{self, Hold};
 use super::journal::Journal;
+use super::policy::affinity::Visit;
 use super::policy::{self, Asked, Refusal, Reply};
 use super::target;
 use super::terms::Terms;
@@ -144,6 +145,9 @@ fn prepare(
             trust: client.origin.forwards,
         },
     );
+    if let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
+        journal.visit = Visit::of(&affinity.cookie, &parts.headers);
+    }
     if let Some(protocol) = &upgrade {
         parts.headers.insert(UPGRADE, protocol.clone());
         parts
@@ -229,6 +233,7 @@ fn answer(
     parts.headers.entry(SERVER).or_insert(NAME);
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
+    policy::answered(&journal, &mut parts);
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return match from {
             From::Http1(_, upstream) => switch(worker, client, parts, upstream, upgrade, journal),

@@ -7,6 +7,9 @@
 
 mod access_log;
 mod addresses;
+mod affinity;
+mod affinity_cookie;
+mod affinity_endpoints;
 mod body_size;
 mod buffering;
 mod dump;

@@ -3,6 +3,7 @@
 
 mod access_log;
 mod addresses;
+pub(super) mod affinity;
 mod body;
 mod exchange;
 mod protocol;
@@ -21,6 +22,8 @@ pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
+    "affinity",
+    "affinity-mode",
     "allowlist-source-range",
     "backend-protocol",
     "client-body-buffer-size",
@@ -43,6 +46,15 @@ const SUPPORTED: &[&str] = &[
     "proxy-request-buffering",
     "proxy-send-timeout",
     "service-upstream",
+    "session-cookie-change-on-failure",
+    "session-cookie-conditional-samesite-none",
+    "session-cookie-domain",
+    "session-cookie-expires",
+    "session-cookie-max-age",
+    "session-cookie-name",
+    "session-cookie-path",
+    "session-cookie-samesite",
+    "session-cookie-secure",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
@@ -56,24 +68,27 @@ pub(super) struct MainPolicy {
     pub closed: Option<BackendFault>,
     /// What holds for each of them.
     pub policy: Policy,
+    /// What it says of their Splits.
+    pub split: SplitWish,
+}
+
+/// What a main Ingress says of the Splits of its Locations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct SplitWish {
+    /// Session affinity.
+    pub affinity: Option<affinity::Wish>,
 }
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
-    let mut closed = unsupported::close(view, problems);
-    // The guard is the one to name when there are several.
-    let mut close = |fault| closed = closed.into_iter().chain([fault]).min();
-    let addresses = addresses::read(view, problems).unwrap_or_else(|fault| {
-        close(fault);
-        None
-    });
+    let mut closed = Closed(unsupported::close(view, problems));
+    let addresses = closed.unless(addresses::read(view, problems));
     let mut exchange = exchange::read(view, problems);
-    match protocol::read(view, problems) {
-        Ok(protocol) => exchange.protocol = protocol.unwrap_or(exchange.protocol),
-        Err(fault) => close(fault),
+    if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
+        exchange.protocol = protocol;
     }
     MainPolicy {
-        closed,
+        closed: closed.0,
         policy: Policy {
             addresses,
             redirect: redirect::read(view, problems),
@@ -82,6 +97,22 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
         },
+        split: SplitWish {
+            affinity: affinity::read(view, problems),
+        },
+    }
+}
+
+/// Why the Locations must not be served, if so. The guard is the one to name when there is more.
+struct Closed(Option<BackendFault>);
+
+impl Closed {
+    /// What was read, or nothing, and the fault noted.
+    fn unless<T: Default>(&mut self, read: Result<T, BackendFault>) -> T {
+        read.unwrap_or_else(|fault| {
+            self.0 = self.0.into_iter().chain([fault]).min();
+            T::default()
+        })
     }
 }
 
