@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
-use crate::k8s::Names;
+use crate::k8s::{Names, Served};
 use crate::names::NameResolver;
 use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, Registry};
@@ -118,9 +118,9 @@ impl Instance {
         let (mut publisher, live) =
             Publisher::new(splits, registry.config(), overrides, cert_publisher);
 
-        let mut feed = Feed::start(&settings.source).await?;
-        if let Some(failures) = feed.failures() {
-            counters::collect_watches(&registry, failures);
+        let mut feed = Feed::start(&settings.source, &settings.identity).await?;
+        if let Some(cluster) = feed.cluster() {
+            counters::collect_cluster(&registry, cluster);
         }
         let readiness = Readiness::new();
         steering.note(&readiness);
@@ -140,7 +140,7 @@ impl Instance {
 
         feed.synced().await;
         let mut names = NameResolver::start(&settings.names.servers);
-        reload(
+        let mut served = reload(
             &mut feed,
             &settings,
             &mut publisher,
@@ -153,7 +153,7 @@ impl Instance {
                 .await
                 .is_ok()
         {
-            reload(
+            served = reload(
                 &mut feed,
                 &settings,
                 &mut publisher,
@@ -176,6 +176,7 @@ impl Instance {
         };
         let pools = Pools::start(&common, &mut steering)?;
         drop(listening);
+        feed.serves(served);
         tracing::info!(addresses = ?pools.addrs(), admin = %admin_addr, "serving");
         Ok(Instance {
             settings,
@@ -230,6 +231,7 @@ impl Instance {
             }
         }
         self.readiness.drain();
+        self.feed.stop().await;
         // First, so that nobody is led to a listener that is about to close.
         self.steering.withdraw(self.pools.addrs());
         self.pools.drain(self.settings.drain_timeout).await?;
@@ -243,9 +245,12 @@ impl Instance {
     async fn reload(&mut self) {
         let (feed, steering, names) = (&mut self.feed, &mut self.steering, &mut self.names);
         let publisher = &mut self.publisher;
-        if let Err(error) = reload(feed, &self.settings, publisher, steering, names).await {
-            tracing::error!(error = format!("{error:#}"), "the state stays as it was");
-            self.publisher.failed();
+        match reload(feed, &self.settings, publisher, steering, names).await {
+            Ok(served) => self.feed.serves(served),
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "the state stays as it was");
+                self.publisher.failed();
+            }
         }
     }
 }
@@ -277,14 +282,14 @@ fn every(period: Duration) -> tokio::time::Interval {
     interval
 }
 
-/// Reads the objects and publishes what they say.
+/// Reads the objects and publishes what they say. Gives what is served from then on.
 async fn reload(
     feed: &mut Feed,
     settings: &Settings,
     publisher: &mut Publisher,
     steering: &mut Steering,
     names: &mut NameResolver,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Served> {
     let known = Names {
         known: (*names.known()).clone(),
         allow_local: settings.names.allow_local,
@@ -303,5 +308,8 @@ async fn reload(
         translation.secrets,
         [reading.problems, translation.problems].concat(),
     );
-    Ok(())
+    Ok(Served {
+        ingresses: translation.ingresses,
+        problems: publisher.problems().borrow().clone(),
+    })
 }
