@@ -243,6 +243,16 @@ pub struct RealIp {
     pub trusted: AddressSet,
 }
 
+/// How the names of ExternalName Services are looked up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NameSettings {
+    /// DNS servers (`--dns-server`); empty: the system's, from /etc/resolv.conf.
+    pub servers: Vec<SocketAddr>,
+    /// Names may lead to this node itself, to link-local addresses and to the metadata services of
+    /// clouds (`--allow-local-external-names`), default false.
+    pub allow_local: bool,
+}
+
 /// Settings of `splitter run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -271,6 +281,8 @@ pub struct Settings {
     pub access_log: AccessLog,
     /// Trust X-Forwarded-* and X-Request-ID of clients (`--use-forwarded-headers`), default false.
     pub use_forwarded_headers: bool,
+    /// Where the names of ExternalName Services are looked up.
+    pub names: NameSettings,
     /// Connections begin with a PROXY header, version 1 or 2 (`--use-proxy-protocol`), default
     /// false.
     pub use_proxy_protocol: bool,

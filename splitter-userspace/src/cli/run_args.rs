@@ -14,8 +14,8 @@ use super::pool_args::General;
 use super::steer_args::SteerArgs;
 use super::values;
 use crate::config::{
-    AccessLog, ClusterSettings, Identity, LogFormat, NamespacedName, Settings, SettingsError,
-    Source, Steering,
+    AccessLog, ClusterSettings, Identity, LogFormat, NameSettings, NamespacedName, Settings,
+    SettingsError, Source, Steering,
 };
 
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
@@ -146,6 +146,28 @@ pub struct RunArgs {
     )]
     pub proxy_real_ip_cidr: Vec<IpNet>,
 
+    /// DNS server for the names of ExternalName Services; repeatable [default: the system's]
+    #[arg(
+        long,
+        env = "SPLITTER_DNS_SERVER",
+        value_name = "ADDR",
+        value_delimiter = ',',
+        value_parser = values::listen
+    )]
+    pub dns_server: Vec<SocketAddr>,
+
+    /// Let ExternalName Services lead to this node itself and to clouds' metadata services
+    #[arg(
+        long,
+        env = "SPLITTER_ALLOW_LOCAL_EXTERNAL_NAMES",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true"
+    )]
+    pub allow_local_external_names: bool,
+
     /// How long open requests may go on after the signal to stop
     #[arg(
         long,
@@ -244,6 +266,10 @@ impl TryFrom<RunArgs> for Settings {
             log_format: args.log_format.into(),
             access_log: args.access_log,
             use_forwarded_headers: args.use_forwarded_headers,
+            names: NameSettings {
+                servers: args.dns_server,
+                allow_local: args.allow_local_external_names,
+            },
             use_proxy_protocol: args.use_proxy_protocol,
             proxy_real_ip: args.proxy_real_ip_cidr.into_iter().collect(),
             drain_timeout: args.drain_timeout,
@@ -365,6 +391,8 @@ mod tests {
             "--use-forwarded-headers",
             "--use-proxy-protocol",
             "--proxy-real-ip-cidr=10.0.0.0/8,2001:db8::1",
+            "--dns-server=127.0.0.1:53",
+            "--allow-local-external-names",
             "--drain-timeout=1s",
             "--connect-timeout=2s",
             "--read-timeout=3s",
@@ -439,6 +467,10 @@ mod tests {
             log_format: LogFormat::Json,
             access_log: AccessLog::File("/a".into()),
             use_forwarded_headers: true,
+            names: NameSettings {
+                servers: vec!["127.0.0.1:53".parse().unwrap()],
+                allow_local: true,
+            },
             use_proxy_protocol: true,
             proxy_real_ip: "10.0.0.0/8,2001:db8::1/128".parse().unwrap(),
             drain_timeout: Duration::from_secs(1),

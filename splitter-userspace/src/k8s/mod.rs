@@ -10,6 +10,7 @@ mod decode;
 mod documents;
 mod header;
 mod manifests;
+mod names;
 mod objects;
 mod translate;
 
@@ -22,5 +23,6 @@ pub use manifests::{
     BURST_LIMIT, FRESH, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, ManifestWatcher, Manifests, POLL,
     QUIET, WatchError,
 };
+pub use names::{Names, Resolution, is_local};
 pub use objects::{Object, Objects, Sourced};
 pub use translate::{Translation, translate};

@@ -20,6 +20,8 @@ pub(super) struct Draft<'c> {
     /// The main Ingress that owns it.
     pub owner: ObjectRef,
     pub stable: Target,
+    /// Whether Services' own addresses are asked, also for canaries that do not say.
+    pub service_upstream: bool,
     /// What holds for its requests beside the Split.
     pub policy: Option<Arc<Policy>>,
     /// What the owner says of the Split.
@@ -127,6 +129,7 @@ pub(super) fn locations<'c>(
         let rewrites = |path: &RulePath<'_>| paths.rewrites(&path.key.path);
         let terms = Terms {
             closed,
+            service_upstream: policy::service_upstream(view, problems) == Some(true),
             split: Arc::new(split),
             plain: plain.into_shared(),
             rewriting: policy.into_shared(),
@@ -160,6 +163,8 @@ pub(super) fn locations<'c>(
 #[derive(Clone)]
 struct Terms {
     closed: Option<BackendFault>,
+    /// Services' own addresses are asked.
+    service_upstream: bool,
     split: Arc<SplitWish>,
     /// For paths that are not rewritten.
     plain: Option<Arc<Policy>>,
@@ -201,9 +206,12 @@ fn add(
             key: path.key,
             owner: view.subject.object.clone(),
             stable: Target {
+                by_service: terms.service_upstream
+                    && backends.has_address(&view.subject, &key, &field, problems),
                 key,
                 closed: terms.closed,
             },
+            service_upstream: terms.service_upstream,
             policy,
             wish: Arc::clone(&terms.split),
             place: path.place,

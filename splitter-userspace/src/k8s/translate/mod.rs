@@ -16,6 +16,7 @@ mod canary_header;
 mod canary_weight;
 mod catalogue;
 mod class;
+mod external;
 mod fallback;
 mod golang;
 mod host;
@@ -33,7 +34,8 @@ mod split_policy;
 mod tls;
 mod weights;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressSpec;
 
@@ -57,6 +59,9 @@ pub struct Translation {
     pub secrets: BTreeMap<ObjectRef, SecretData>,
     /// What is wrong with the objects, sorted by object and field.
     pub problems: Vec<Problem>,
+    /// The names of ExternalName Services that Ingresses of ours lead to: to be looked up, so that
+    /// the next translation knows where they lead.
+    pub names: BTreeSet<Arc<str>>,
     /// How many Ingresses are ours; those of other classes are passed over without a word.
     pub served: usize,
     /// Those that are ours, in the order of precedence.
@@ -102,6 +107,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
         snapshot,
         secrets: secrets.into_used(),
         problems: problems.into_sorted(),
+        names: backends.into_names(),
         served: views.len(),
         ingresses: views
             .iter()

@@ -13,6 +13,7 @@ mod protocol;
 mod redirect;
 mod retry;
 mod rewrite;
+mod service_upstream;
 mod site;
 mod unsupported;
 mod upstream_host;
@@ -23,6 +24,7 @@ use crate::model::{BackendFault, Policy};
 
 pub(super) use https::HttpsTerms;
 pub(super) use rewrite::PathTerms;
+pub(super) use service_upstream::service_upstream;
 pub(super) use site::SiteTerms;
 pub(super) use unsupported::canary_policy;
 
@@ -60,6 +62,7 @@ const SUPPORTED: &[&str] = &[
     "proxy-send-timeout",
     "rewrite-target",
     "server-alias",
+    "service-upstream",
     "session-cookie-change-on-failure",
     "session-cookie-conditional-samesite-none",
     "session-cookie-domain",

@@ -50,13 +50,12 @@ pub(in crate::k8s::translate) fn canary_policy(view: &View<'_>, problems: &mut P
     }
 }
 
-/// What is read from the canary Ingress, and means nothing on a main one.
-const ON_CANARY: [&str; 1] = ["affinity-canary-behavior"];
+/// What is read from the canary Ingress.
+const ON_CANARY: [&str; 2] = ["affinity-canary-behavior", "service-upstream"];
 
 /// What ingress-nginx reads from the canary Ingress itself and we do not.
-const CANARYS_OWN: [&str; 5] = [
+const CANARYS_OWN: [&str; 4] = [
     "load-balance",
-    "service-upstream",
     "upstream-hash-by",
     "upstream-hash-by-subset",
     "upstream-hash-by-subset-size",
@@ -103,7 +102,6 @@ const SWITCHES: &[&str] = &[
     "enable-cors",
     "enable-global-auth",
     "enable-opentelemetry",
-    "service-upstream",
     "ssl-passthrough",
 ];
 

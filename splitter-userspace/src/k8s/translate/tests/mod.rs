@@ -11,6 +11,7 @@ mod backends;
 mod canary;
 mod classes;
 mod defaults;
+mod external;
 mod fallback;
 mod issues;
 mod oracle;
