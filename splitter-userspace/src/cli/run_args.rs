@@ -18,6 +18,9 @@ use crate::config::{
     Source, Steering,
 };
 
+/// A header's value, none for `off`: clap must not take it for a flag that may be missing.
+type Hsts = std::option::Option<String>;
+
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
 /// commas.
 #[derive(Args, Clone, Debug)]
@@ -60,6 +63,16 @@ pub struct RunArgs {
         value_name = "NAMESPACE/NAME"
     )]
     pub default_ssl_certificate: Option<NamespacedName>,
+
+    /// Strict-Transport-Security of every answer over https; off leaves what backends say
+    #[arg(
+        long,
+        env = "SPLITTER_HSTS",
+        value_name = "VALUE|off",
+        default_value = Settings::HSTS,
+        value_parser = values::hsts
+    )]
+    pub hsts: Hsts,
 
     /// Address for health, metrics and dumps
     #[arg(
@@ -236,6 +249,7 @@ impl TryFrom<RunArgs> for Settings {
             http: args.http,
             https,
             default_certificate: args.default_ssl_certificate,
+            hsts: args.hsts,
             admin: args.admin,
             steering: args.steering.into(),
             dataplane: args.dataplane.settings(&general)?,
@@ -330,6 +344,7 @@ mod tests {
         assert_eq!(all.http, ["0.0.0.0:80".parse().unwrap()]);
         assert_eq!(all.https, ["0.0.0.0:443".parse().unwrap()]);
         assert_eq!(all.default_certificate, None);
+        assert_eq!(all.hsts.as_deref(), Some(Settings::HSTS));
         assert_eq!(all.admin, "0.0.0.0:10254".parse().unwrap());
         assert_eq!(all.steering, Steering::Auto);
         assert_eq!(all.dataplane, DataplaneSettings::new(usable_cpus()));
@@ -352,6 +367,7 @@ mod tests {
             "--http=[::1]:3",
             "--https=127.0.0.1:5,[::1]:6",
             "--default-ssl-certificate=ingress/wildcard",
+            "--hsts=max-age=60",
             "--admin=127.0.0.1:4",
             "--steering=sk-lookup",
             "--interface=eth0",
@@ -421,6 +437,7 @@ mod tests {
                 namespace: "ingress".to_owned(),
                 name: "wildcard".to_owned(),
             }),
+            hsts: Some("max-age=60".to_owned()),
             admin: "127.0.0.1:4".parse().unwrap(),
             steering: Steering::SkLookup,
             dataplane: DataplaneSettings {

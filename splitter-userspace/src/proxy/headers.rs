@@ -5,6 +5,8 @@ use http::header::{
     TE, TRANSFER_ENCODING, UPGRADE,
 };
 
+use super::policy::is_own_field;
+
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 /// Scripts take it for the environment variable HTTP_PROXY (CVE-2016-5385).
@@ -108,9 +110,13 @@ pub fn join_cookie(headers: &mut HeaderMap) {
 }
 
 /// Takes out fields whose names have `_`, as ingress-nginx does by default: programs that take
-/// fields as environment variables cannot tell `X_Real_IP` from X-Real-IP.
+/// fields as environment variables cannot tell `X_Real_IP` from X-Real-IP. And those by which pods
+/// know who a client is: only we may set them.
 pub fn strip_underscored(headers: &mut HeaderMap) {
-    let odd = headers.keys().filter(|name| name.as_str().contains('_'));
+    let odd = headers.keys().filter(|name| {
+        let name = name.as_str();
+        name.contains('_') || is_own_field(name)
+    });
     let odd: Vec<HeaderName> = odd.cloned().collect();
     for name in odd {
         headers.remove(name);

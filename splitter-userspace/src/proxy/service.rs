@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, TRANSFER_ENCODING,
-    UPGRADE,
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER,
+    STRICT_TRANSPORT_SECURITY, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, response};
 use hyper::body::{Body, Incoming};
@@ -108,6 +108,10 @@ fn prepare(
         };
         policy::enter(policy, &asked)?;
     }
+    let certified = match policy.and_then(|it| it.client_cert.as_ref()) {
+        Some(policy) => Some(policy::certify(worker, client, policy, host_text)?),
+        None => None,
+    };
     let terms = Terms::new(worker.timeouts(), policy);
     let http2 = terms.protocol == model::Protocol::Grpc;
     journal.grpc = http2 && grpc::is_grpc(&parts.headers);
@@ -160,6 +164,9 @@ fn prepare(
     parts.version = Version::HTTP_11;
     if let Some(policy) = policy {
         policy::toward(policy, parts);
+    }
+    if let Some(certified) = certified {
+        certified.tell(parts);
     }
     if http2 {
         http2::into_http2(parts)?;
@@ -233,6 +240,7 @@ fn answer(
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     close_if_draining(worker, client, &mut parts.headers);
+    set_hsts(worker, &journal, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
     let body = match from {
         From::Http1(body, upstream) => {
@@ -320,11 +328,12 @@ fn grpc_answer(fault: Fault, journal: Box<Journal>) -> Response<AnswerBody> {
 /// The answer of a policy.
 fn policy_answer(
     worker: &Rc<Worker>,
-    reply: Reply,
+    mut reply: Reply,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
     journal.answer_by(reply.name, reply.status.as_u16());
+    set_hsts(worker, &journal, &mut reply.headers);
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()
@@ -344,6 +353,15 @@ fn policy_answer(
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     Ok(response)
+}
+
+/// Has browsers come by https from now on, whatever the backend says about it.
+fn set_hsts(worker: &Worker, journal: &Journal, headers: &mut HeaderMap) {
+    if let Some(hsts) = worker.hsts()
+        && journal.is_secure()
+    {
+        headers.insert(STRICT_TRANSPORT_SECURITY, hsts.clone());
+    }
 }
 
 fn own_text(fault: Fault) -> String {

@@ -62,6 +62,7 @@ struct View<'a> {
     ingress: &'a Ingress,
     subject: Subject<'a>,
     annotations: Annotations<'a>,
+    secrets: &'a Secrets<'a>,
 }
 
 impl<'a> View<'a> {
@@ -73,7 +74,8 @@ impl<'a> View<'a> {
 /// Turns the objects into the routing state. The same objects in any order give the same result.
 pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
     let mut problems = Problems::default();
-    let views = ours(objects, settings, &mut problems);
+    let secrets = Secrets::index(objects);
+    let views = ours(objects, &secrets, settings, &mut problems);
     let mut patterns = Patterns::default();
     let mut mains = Vec::new();
     let mut canaries = Vec::new();
@@ -83,8 +85,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
             None => mains.push(view),
         }
     }
-    let mut secrets = Secrets::index(objects);
-    let tls = tls::hosts(&mains, &mut secrets, &mut problems);
+    let tls = tls::hosts(&mains, &secrets, &mut problems);
     let mut backends = Backends::index(objects);
     let mut drafts = mains::locations(&mains, &mut backends, &mut problems);
     attach::attach(&canaries, &mut drafts, &mut backends, &mut problems);
@@ -94,7 +95,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
     };
     Translation {
         snapshot,
-        secrets: secrets.into_used(),
+        secrets: secrets.used(),
         problems: problems.into_sorted(),
         served: views.len(),
     }
@@ -103,6 +104,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
 /// The Ingresses of our classes in the order of precedence.
 fn ours<'a>(
     objects: &'a Objects,
+    secrets: &'a Secrets<'a>,
     settings: &'a ClassSettings,
     problems: &mut Problems,
 ) -> Vec<View<'a>> {
@@ -119,6 +121,7 @@ fn ours<'a>(
                 ingress,
                 subject,
                 annotations,
+                secrets,
             });
         }
     }

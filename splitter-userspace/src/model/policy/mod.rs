@@ -4,6 +4,7 @@
 //! by the proxy and by `explain`.
 
 mod addresses;
+mod client_cert;
 mod exchange;
 mod redirect;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
+pub use client_cert::{ClientCert, ClientVerify};
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::Redirect;
 
@@ -28,6 +30,9 @@ pub struct Policy {
     /// Who may call, by address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Addresses>,
+    /// Who may call, by certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_cert: Option<ClientCert>,
     /// How the pods are spoken to.
     #[serde(skip_serializing_if = "Exchange::is_default")]
     pub exchange: Exchange,

@@ -3,6 +3,7 @@
 //! (`answered`, with the first policy that needs it). A Location without a policy passes by.
 
 mod body;
+mod client_cert;
 mod redirect;
 mod reply;
 
@@ -12,6 +13,7 @@ use http::header::{CONNECTION, HOST};
 use http::{HeaderValue, Version, request};
 
 pub use body::admit;
+pub use client_cert::{Verdict, certify, is_own_field, same_host};
 pub use reply::{Refusal, Reply};
 
 use super::fault::Fault;

@@ -4,6 +4,7 @@
 mod access_log;
 mod addresses;
 mod body;
+mod client_cert;
 mod exchange;
 mod protocol;
 mod redirect;
@@ -21,6 +22,12 @@ pub(super) use unsupported::canary_policy;
 const SUPPORTED: &[&str] = &[
     "allowlist-source-range",
     "backend-protocol",
+    "auth-tls-error-page",
+    "auth-tls-match-cn",
+    "auth-tls-pass-certificate-to-upstream",
+    "auth-tls-secret",
+    "auth-tls-verify-client",
+    "auth-tls-verify-depth",
     "client-body-buffer-size",
     "denylist-source-range",
     "enable-access-log",
@@ -59,6 +66,7 @@ pub(super) struct MainPolicy {
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
     let mut closed = Closed(unsupported::close(view, problems));
     let addresses = closed.unless(addresses::read(view, problems));
+    let client_cert = closed.unless(client_cert::read(view, problems));
     let mut exchange = exchange::read(view, problems);
     if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
         exchange.protocol = protocol;
@@ -67,6 +75,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         closed: closed.0,
         policy: Policy {
             addresses,
+            client_cert,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
             exchange,
