@@ -4,8 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use splitter_common::POOLS;
-
 mod cluster;
 
 pub(crate) use cluster::is_name;
@@ -73,8 +71,8 @@ pub struct DataplaneSettings {
     pub ranges: Ranges,
     /// How classes are treated.
     pub policy: Policy,
-    /// What each [`Pool`](splitter_common::Pool) has for itself, by its number.
-    pub pools: [PoolSettings; POOLS as usize],
+    /// What each pool has for itself: north-south, then east-west.
+    pub pools: [PoolSettings; 2],
     /// Where maps are pinned, default [`DataplaneSettings::PIN_DIR`].
     pub pin_dir: PathBuf,
     /// Leave the programs attached when the process ends, default false.
@@ -92,7 +90,7 @@ impl DataplaneSettings {
             xdp: XdpKind::Native,
             ranges: Ranges::default(),
             policy: Policy::default(),
-            pools: [PoolSettings::new(workers); POOLS as usize],
+            pools: [PoolSettings::new(workers); 2],
             pin_dir: PathBuf::from(Self::PIN_DIR),
             keep_attached: false,
         }

@@ -9,9 +9,12 @@
 pub mod backend;
 pub mod bpf;
 pub mod client;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod counting;
 pub mod directory;
 pub mod instance;
+pub mod jar;
 pub mod manifests;
 pub mod noise;
 pub mod prometheus;

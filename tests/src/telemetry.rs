@@ -94,6 +94,7 @@ fn location(
         split: Split {
             variants: variants.collect(),
             rules: Vec::new(),
+            policy: None,
         },
     })
 }

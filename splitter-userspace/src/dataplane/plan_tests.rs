@@ -55,6 +55,7 @@ fn location((host, variants): &Place<'_>, names: &[&str]) -> Arc<Location> {
         split: Split {
             variants: variants.collect(),
             rules: Vec::new(),
+            policy: None,
         },
         ingress: ingress.clone(),
     })

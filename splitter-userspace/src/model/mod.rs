@@ -4,6 +4,7 @@
 //! by `k8s::translate`, never changed afterwards, and read by everything else.
 
 mod backend;
+pub mod keyed;
 mod location;
 mod object;
 mod policy;
@@ -17,8 +18,9 @@ pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use policy::{
-    AddressSet, Addresses, ClientCert, ClientVerify, Exchange, Failures, NotARange, Policy,
-    Protocol, Redirect, Retry, subscriber,
+    AddressSet, Addresses, Affinity, AffinityMode, ClientCert, ClientVerify, Exchange, Failures,
+    NotARange, Policy, Protocol, Redirect, Retry, SameSite, SessionCookie, Side, SplitPolicy,
+    subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use secret::{SecretData, SecretSource};

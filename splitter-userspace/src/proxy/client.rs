@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
@@ -79,7 +80,7 @@ pub struct Client {
     refused: Cell<Option<Fault>>,
     /// Who waits for the answer to be handed over.
     waiting: RefCell<Option<Waker>>,
-    tunnel: RefCell<Option<Tunnel>>,
+    tunnel: RefCell<Option<(Tunnel, Duration)>>,
     /// What its certificate is worth, once somebody asked.
     verdict: RefCell<Option<Rc<Verdict>>>,
 }
@@ -328,13 +329,14 @@ impl Client {
         self.until_close.get()
     }
 
-    /// Has the connection become a tunnel once its answer is sent.
-    pub fn set_tunnel(&self, tunnel: Tunnel) {
-        *self.tunnel.borrow_mut() = Some(tunnel);
+    /// Has the connection become a tunnel once its answer is sent, to be kept for `idle` without a
+    /// byte either way.
+    pub fn set_tunnel(&self, tunnel: Tunnel, idle: Duration) {
+        *self.tunnel.borrow_mut() = Some((tunnel, idle));
     }
 
     /// The tunnel that the connection is to become, if any.
-    pub fn take_tunnel(&self) -> Option<Tunnel> {
+    pub fn take_tunnel(&self) -> Option<(Tunnel, Duration)> {
         self.tunnel.borrow_mut().take()
     }
 

@@ -98,8 +98,7 @@ async fn serve_http1(worker: &Rc<Worker>, client: &Rc<Client>) {
         return;
     }
     match client.take_tunnel() {
-        Some(tunnel) => {
-            let idle = worker.timeouts().tunnel;
+        Some((tunnel, idle)) => {
             tunnel::run(&client.socket, early, tunnel, idle).await;
         }
         None => finish(worker, client, ended.err()).await,

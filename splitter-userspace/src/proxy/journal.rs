@@ -12,9 +12,10 @@ use http::{HeaderMap, HeaderValue, Method, Version, request};
 use super::body::Upload;
 use super::client::Client;
 use super::fault::Fault;
+use super::policy::affinity::Visit;
 use super::worker::{Current, Worker};
-use crate::model::LocationId;
-use crate::routing::{Decision, normalize};
+use crate::model::{Location, LocationId};
+use crate::routing::{Aim, Decision, normalize};
 use crate::telemetry::{OpenGuard, Record, UpstreamRecord};
 
 /// See the module's text. Dropped without an end, it counts as a client that left.
@@ -35,6 +36,10 @@ pub struct Journal {
     pub location: Option<LocationId>,
     /// The Variant, once chosen.
     pub decision: Option<Decision>,
+    /// How the Endpoint is chosen, and what came of it.
+    pub aim: Aim,
+    /// What a session cookie depends on.
+    pub visit: Visit,
     /// The exchange with the backend, once begun.
     pub upstream: Option<UpstreamRecord>,
     /// When the (last) Endpoint was chosen.
@@ -86,6 +91,8 @@ impl Journal {
             request_head: head_size(parts),
             location: None,
             decision: None,
+            aim: Aim::default(),
+            visit: Visit::default(),
             upstream: None,
             picked: None,
             grpc: false,
@@ -102,6 +109,12 @@ impl Journal {
     /// The state that the request is served by.
     pub fn current(&self) -> &Rc<Current> {
         &self.current
+    }
+
+    /// The Location that the request belongs to, once found.
+    pub fn location(&self) -> Option<&Location> {
+        let location = self.current.live.snapshot.location(self.location?)?;
+        Some(location)
     }
 
     /// The address that the request is from.

@@ -23,7 +23,8 @@ use super::upstream::Upstream;
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::model::{Backend, Location, LocationId};
 use crate::routing::{
-    Blocks, Found, Live, Picker, SlotId, Tick, WeightSource, decide, normalize, resolve,
+    Aim, Blocks, Found, Live, Picker, Shown, SlotId, Tick, WeightSource, decide, held, normalize,
+    resolve,
 };
 use crate::telemetry::{ConnectionMetrics, Counter, Record, WorkerLog, WorkerMetrics};
 use crate::tls::Certificates;
@@ -215,10 +216,20 @@ impl Worker {
         let weights = self.weights.weights(slot);
         let mut blocks = self.blocks.borrow_mut();
         let mut draw = blocks.slot(slot, &weights);
-        let decision = decide(split, &parts.headers, &weights, &mut draw);
+        let affinity = split.affinity();
+        let shown = Shown {
+            headers: &parts.headers,
+            query: parts.uri.query().unwrap_or_default(),
+            client: journal.caller(),
+            held: affinity.and_then(|affinity| held(affinity, &parts.headers)),
+        };
+        let decision = decide(split, &shown, &weights, &mut draw);
         let resolved =
             resolve(&live.snapshot, location, decision).map_err(|_| Fault::NoEndpoint)?;
         journal.decision = Some(resolved.decision);
+        if let Some(policy) = &split.policy {
+            journal.aim = Aim::of(policy, resolved.decision.variant, &shown);
+        }
         self.weights.count(slot, resolved.decision.variant);
         live.snapshot
             .backend(resolved.backend)
@@ -231,11 +242,17 @@ impl Worker {
         self.classes.class_of(peer)
     }
 
-    /// The Endpoint of `backend` that is next, leaving out those in `tried`.
-    pub fn pick(&self, backend: &Backend, tried: &[SocketAddr]) -> Option<SocketAddr> {
+    /// The Endpoint of `backend` that is next, leaving out those in `tried`. What
+    /// comes of it is noted in `aim`.
+    pub fn pick(
+        &self,
+        backend: &Arc<Backend>,
+        tried: &[SocketAddr],
+        aim: &mut Aim,
+    ) -> Option<SocketAddr> {
         self.picker
             .borrow_mut()
-            .pick(backend, tried, self.now())
+            .aimed(backend, aim, tried, self.now())
             .map(|endpoint| endpoint.addr)
     }
 

@@ -4,18 +4,22 @@
 //! by the proxy and by `explain`.
 
 mod addresses;
+mod affinity;
 mod client_cert;
 mod exchange;
 mod redirect;
+mod split;
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
+pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
 pub use client_cert::{ClientCert, ClientVerify};
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::Redirect;
+pub use split::SplitPolicy;
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
 /// `Policy` at all, so that it pays for none.

@@ -1,7 +1,8 @@
 //! The policies of a Location at work, in the three places where they stand on a request's way:
-//! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the answer
-//! (`answered`, with the first policy that needs it). A Location without a policy passes by.
+//! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the pod's
+//! answer ([`answered`]). A Location without a policy passes by.
 
+pub mod affinity;
 mod body;
 mod client_cert;
 mod redirect;
@@ -10,14 +11,16 @@ mod reply;
 use std::net::IpAddr;
 
 use http::header::{CONNECTION, HOST};
-use http::{HeaderValue, Version, request};
+use http::{HeaderValue, Version, request, response};
 
 pub use body::admit;
 pub use client_cert::{Verdict, certify, is_own_field, same_host};
 pub use reply::{Refusal, Reply};
 
 use super::fault::Fault;
+use super::journal::Journal;
 use crate::model::{Policy, Protocol};
+use crate::routing::{Aim, Held};
 
 /// What the gates look at.
 pub struct Asked {
@@ -53,5 +56,18 @@ pub fn toward(policy: &Policy, parts: &mut request::Parts) {
         parts
             .headers
             .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+/// Makes the pod's answer what the client is to see.
+pub fn answered(journal: &Journal, parts: &mut response::Parts) {
+    let Some(location) = journal.location() else {
+        return;
+    };
+    if let (Some(affinity), Aim::Session(session)) = (location.split.affinity(), journal.aim)
+        && let (Some(key), Some(decision)) = (session.issue, journal.decision)
+    {
+        let variant = decision.variant;
+        affinity::give(affinity, Held { variant, key }, journal.visit, parts);
     }
 }

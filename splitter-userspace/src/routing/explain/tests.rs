@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::*;
 use crate::model::EndpointState::{Draining, Ready};
 use crate::model::PathKind::{Exact, Prefix};
-use crate::model::{HeaderTest, Rule};
+use crate::model::{HeaderTest, Rule, SplitPolicy};
 use crate::routing::Reason;
-use crate::routing::fixtures::{backend, cookie_rule, header_rule, headers, key, snapshot, split};
+use crate::routing::fixtures::{
+    affinity, backend, cookie_rule, header_rule, headers, key, snapshot, split,
+};
 
 fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> Explanation {
     let headers = headers(lines);
@@ -16,6 +18,7 @@ fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> E
         host,
         path,
         headers: &headers,
+        query: "",
         client: None,
     };
     explain(snapshot, &Router::build(snapshot), &query)
@@ -225,4 +228,39 @@ fn missing_endpoints_are_told() {
         reason: Reason::Cookie,
     };
     assert_eq!(answer(&state, &forced).answered, canary);
+}
+
+#[test]
+fn a_session_is_shown_and_comes_before_the_rules() {
+    let rules = vec![header_rule(1, "x-canary", HeaderTest::AlwaysNever)];
+    let mut snapshot = shop(&[50, 50], rules, 1);
+    let mut location = snapshot.locations[0].as_ref().clone();
+    let policy = SplitPolicy {
+        affinity: Some(affinity(&[true, true])),
+    };
+    location.split.policy = policy.into_shared();
+    snapshot.locations[0] = Arc::new(location);
+
+    let new = answer(&snapshot, &[("x-canary", "never")]);
+    let session = new.session.unwrap();
+    assert_eq!((session.sent, session.holds), (0, None));
+    assert_eq!(new.rules[0].answer, RuleAnswer::Stable);
+
+    let cookie = format!("route={:016x}{:016x}", 2, 7);
+    let lines = [("x-canary", "never"), ("cookie", cookie.as_str())];
+    let held = answer(&snapshot, &lines);
+    let session = held.session.unwrap();
+    assert_eq!(session.cookie, "route");
+    assert_eq!(
+        (session.sent, session.holds.as_deref()),
+        (1, Some("canary1"))
+    );
+    assert_eq!(held.rules[0].answer, RuleAnswer::NotAsked);
+    assert_eq!(
+        held.answered,
+        Answered::By {
+            variant: "canary1".to_owned(),
+            reason: Reason::Affinity
+        }
+    );
 }

@@ -3,6 +3,7 @@
 
 mod access_log;
 mod addresses;
+pub(super) mod affinity;
 mod body;
 mod client_cert;
 mod exchange;
@@ -20,6 +21,8 @@ pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
+    "affinity",
+    "affinity-mode",
     "allowlist-source-range",
     "backend-protocol",
     "auth-tls-error-page",
@@ -47,6 +50,15 @@ const SUPPORTED: &[&str] = &[
     "proxy-read-timeout",
     "proxy-request-buffering",
     "proxy-send-timeout",
+    "session-cookie-change-on-failure",
+    "session-cookie-conditional-samesite-none",
+    "session-cookie-domain",
+    "session-cookie-expires",
+    "session-cookie-max-age",
+    "session-cookie-name",
+    "session-cookie-path",
+    "session-cookie-samesite",
+    "session-cookie-secure",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
@@ -60,6 +72,15 @@ pub(super) struct MainPolicy {
     pub closed: Option<BackendFault>,
     /// What holds for each of them.
     pub policy: Policy,
+    /// What it says of their Splits.
+    pub split: SplitWish,
+}
+
+/// What a main Ingress says of the Splits of its Locations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct SplitWish {
+    /// Session affinity.
+    pub affinity: Option<affinity::Wish>,
 }
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
@@ -81,6 +102,9 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
             exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
+        },
+        split: SplitWish {
+            affinity: affinity::read(view, problems),
         },
     }
 }

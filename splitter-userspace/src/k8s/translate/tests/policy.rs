@@ -81,7 +81,7 @@ fn the_rest_is_ignored_with_a_word() {
         "rewrite-target",
         "limit-rps",
         "limit-whitelist",
-        "affinity",
+        "mirror-target",
         "influxdb-host",
     ] {
         let (line, problems) = with(name, "x");
