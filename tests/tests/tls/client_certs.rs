@@ -281,6 +281,23 @@ fn what_cannot_be_told_is_closed() {
 }
 
 #[test]
+fn whoever_shares_the_host_without_asking_is_told() {
+    let backend = Backend::reflecting();
+    let (server, people) = (Authority::new("servers"), Authority::new("people"));
+    let pair = server.issue(&["a.test", "b.test"]);
+    let authorities = [("ca.crt", people.pem())];
+    let manifests = manifests(&backend, &pair, &[], &authorities);
+    let splitter = Splitter::start_with(&manifests.main("c", "a.test", "/c", "app"), secure);
+    let mut problems = splitter.problems();
+    problems.retain(|it| it.ends_with("client-cert-not-shared"));
+    assert_eq!(problems, ["c: client-cert-not-shared"]);
+    let config = Arc::new(server.client());
+    let mut client = connect(splitter.https(), "a.test", &config);
+    assert_eq!(client.get("a.test", "/c").status, 200);
+    assert_eq!(client.get("a.test", "/").status, 400);
+}
+
+#[test]
 fn a_page_can_explain_it() {
     let site = Site::new(&[("auth-tls-error-page", "https://help.test/cert")]);
     let answer = site.get(None);

@@ -8,6 +8,7 @@
 
 mod age;
 mod annotations;
+mod asked;
 mod assemble;
 mod attach;
 mod backends;
@@ -88,6 +89,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
             None => mains.push(view),
         }
     }
+    asked::check(&mains, &mut problems);
     let tls = tls::hosts(&mains, &secrets, &mut problems);
     let mut backends = Backends::index(objects);
     let mut drafts = mains::locations(&mains, &mut backends, &mut problems);

@@ -84,7 +84,7 @@ pub(super) fn hosts(
 }
 
 /// The hosts of the rules; what is wrong with them is reported elsewhere.
-fn rule_hosts(view: &View<'_>) -> BTreeSet<HostPattern> {
+pub(super) fn rule_hosts(view: &View<'_>) -> BTreeSet<HostPattern> {
     let rules = view.spec().and_then(|it| it.rules.as_ref());
     let hosts = rules.into_iter().flatten();
     hosts

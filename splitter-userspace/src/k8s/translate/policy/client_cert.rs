@@ -48,6 +48,13 @@ pub(super) fn read(
     }))
 }
 
+/// Whether an Ingress asks clients for a certificate.
+pub(in crate::k8s::translate) fn asks_for_certificate(view: &View<'_>) -> bool {
+    let off = view.annotations.get(VERIFY);
+    let off = off.is_some_and(|it| it.value.trim() == "off");
+    !off && KEYS.iter().any(|key| view.annotations.get(key).is_some())
+}
+
 /// None when no certificate is asked for.
 fn verify(view: &View<'_>, problems: &mut Problems) -> Option<ClientVerify> {
     let Some(annotation) = view.annotations.get(VERIFY) else {

@@ -17,6 +17,7 @@ use super::View;
 use super::report::Problems;
 use crate::model::{BackendFault, Policy};
 
+pub(super) use client_cert::asks_for_certificate;
 pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
@@ -24,13 +25,13 @@ const SUPPORTED: &[&str] = &[
     "affinity",
     "affinity-mode",
     "allowlist-source-range",
-    "backend-protocol",
     "auth-tls-error-page",
     "auth-tls-match-cn",
     "auth-tls-pass-certificate-to-upstream",
     "auth-tls-secret",
     "auth-tls-verify-client",
     "auth-tls-verify-depth",
+    "backend-protocol",
     "client-body-buffer-size",
     "denylist-source-range",
     "enable-access-log",
