@@ -17,7 +17,7 @@ use super::listen::{Acceptor, Local, Sockets};
 use super::worker::{Classes, Worker, WorkerParts};
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
-use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, Registry};
+use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, INTERIM_ANSWERS, Registry};
 use crate::tls::Certificates;
 
 /// How long an accept loop rests when the process has no descriptor left.
@@ -44,6 +44,8 @@ pub struct ProxyConfig {
     pub limits: Limits,
     /// Who is believed whom they speak for.
     pub real_ip: RealIp,
+    /// Whether this instance listens for https, on whatever address.
+    pub https: bool,
 }
 
 /// Why a pool could not start.
@@ -188,12 +190,17 @@ impl Thread {
             timeouts: self.config.timeouts,
             limits: self.config.limits,
             real_ip: self.config.real_ip,
+            https: self.config.https,
             name: self.config.name,
             metrics: self.registry.worker(self.config.name),
             log: self.log.worker(),
             ejections: self
                 .registry
                 .counter(&ENDPOINT_EJECTIONS, &[("pool", self.config.name)]),
+            interim: ["passed", "dropped"].map(|result| {
+                let labels = [("pool", self.config.name), ("result", result)];
+                self.registry.counter(&INTERIM_ANSWERS, &labels)
+            }),
         });
         tokio::task::spawn_local(worker.flusher().clone().run());
         tokio::task::spawn_local(follow(worker.clone(), self.live));

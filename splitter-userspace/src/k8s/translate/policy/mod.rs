@@ -7,9 +7,13 @@ pub(super) mod affinity;
 mod body;
 mod client_cert;
 mod exchange;
+mod flag;
+mod https;
 mod protocol;
 mod redirect;
 mod retry;
+mod rewrite;
+mod site;
 mod unsupported;
 mod upstream_host;
 
@@ -18,6 +22,9 @@ use super::report::Problems;
 use crate::model::{BackendFault, Policy};
 
 pub(super) use client_cert::asks_for_certificate;
+pub(super) use https::HttpsTerms;
+pub(super) use rewrite::PathTerms;
+pub(super) use site::SiteTerms;
 pub(super) use unsupported::canary_policy;
 
 /// The annotations that are read here, sorted.
@@ -25,6 +32,7 @@ const SUPPORTED: &[&str] = &[
     "affinity",
     "affinity-mode",
     "allowlist-source-range",
+    "app-root",
     "auth-tls-error-page",
     "auth-tls-match-cn",
     "auth-tls-pass-certificate-to-upstream",
@@ -35,8 +43,11 @@ const SUPPORTED: &[&str] = &[
     "client-body-buffer-size",
     "denylist-source-range",
     "enable-access-log",
+    "force-ssl-redirect",
+    "from-to-www-redirect",
     "permanent-redirect",
     "permanent-redirect-code",
+    "preserve-trailing-slash",
     "proxy-body-size",
     "proxy-buffer-size",
     "proxy-buffering",
@@ -51,6 +62,8 @@ const SUPPORTED: &[&str] = &[
     "proxy-read-timeout",
     "proxy-request-buffering",
     "proxy-send-timeout",
+    "rewrite-target",
+    "server-alias",
     "session-cookie-change-on-failure",
     "session-cookie-conditional-samesite-none",
     "session-cookie-domain",
@@ -60,14 +73,16 @@ const SUPPORTED: &[&str] = &[
     "session-cookie-path",
     "session-cookie-samesite",
     "session-cookie-secure",
+    "ssl-redirect",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
+    "use-regex",
     "whitelist-source-range",
+    "x-forwarded-prefix",
 ];
 
 /// What an Ingress asks for, for all its Locations.
-#[derive(Default)]
 pub(super) struct MainPolicy {
     /// The fault that all its Locations answer with, if serving them regardless would be wrong.
     pub closed: Option<BackendFault>,
@@ -75,6 +90,12 @@ pub(super) struct MainPolicy {
     pub policy: Policy,
     /// What it says of their Splits.
     pub split: SplitWish,
+    /// What it says about its paths; `policy` is for those that are rewritten.
+    pub paths: PathTerms,
+    /// What it says about https.
+    pub https: HttpsTerms,
+    /// What it says for its hosts.
+    pub site: SiteTerms,
 }
 
 /// What a main Ingress says of the Splits of its Locations.
@@ -86,6 +107,7 @@ pub(super) struct SplitWish {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
+    let (paths, rewrite) = rewrite::read(view, problems);
     let mut closed = Closed(unsupported::close(view, problems));
     let addresses = closed.unless(addresses::read(view, problems));
     let client_cert = closed.unless(client_cert::read(view, problems));
@@ -93,13 +115,17 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
     if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
         exchange.protocol = protocol;
     }
+    let broken = paths.broken.then_some(BackendFault::RewriteInvalid);
     MainPolicy {
-        closed: closed.0,
+        closed: closed.0.or(broken),
         policy: Policy {
             addresses,
             client_cert,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
+            // It depends on the host, see `site`.
+            https: None,
+            rewrite,
             exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
@@ -107,6 +133,9 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         split: SplitWish {
             affinity: affinity::read(view, problems),
         },
+        paths,
+        https: https::read(view, problems),
+        site: site::read(view, problems),
     }
 }
 
