@@ -264,6 +264,9 @@ pub struct Settings {
     pub https: Vec<SocketAddr>,
     /// The Secret with the certificate for hosts without one (`--default-ssl-certificate`).
     pub default_certificate: Option<NamespacedName>,
+    /// The Strict-Transport-Security of every answer of a Location over TLS (`--hsts`), default
+    /// [`Settings::HSTS`]; none: what the backend says.
+    pub hsts: Option<String>,
     /// Admin listener, default `0.0.0.0:10254`.
     pub admin: SocketAddr,
     /// How connections reach the pools.
@@ -297,6 +300,11 @@ pub struct Settings {
     pub limits: Limits,
     /// Who this instance is.
     pub identity: Identity,
+}
+
+impl Settings {
+    /// The default of `--hsts`, as ingress-nginx's.
+    pub const HSTS: &str = "max-age=31536000; includeSubDomains";
 }
 
 /// Settings that are each valid but do not go together.

@@ -15,6 +15,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "wildcard",
         "NAMESPACE/NAME",
     ),
+    ("--hsts", "SPLITTER_HSTS", "max-age=x", "max-age=31536000"),
     ("--admin", "SPLITTER_ADMIN", "localhost", "0.0.0.0:80"),
     (
         "--steering",

@@ -31,23 +31,27 @@ pub struct Pair {
 impl Pair {
     /// The Secret `name` in namespace `demo` that holds it, as YAML.
     pub fn secret(&self, name: &str) -> String {
-        let mut yaml = format!(
-            "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: demo}}\n\
-             type: kubernetes.io/tls\nstringData:\n"
-        );
-        for (key, value) in [("tls.crt", &self.chain), ("tls.key", &self.key)] {
-            writeln!(yaml, "  {key}: |").unwrap();
-            for line in value.lines() {
-                writeln!(yaml, "    {line}").unwrap();
-            }
-        }
-        yaml
+        secret(name, &[("tls.crt", &self.chain), ("tls.key", &self.key)])
     }
 
     /// The first certificate in DER.
     pub fn der(&self) -> CertificateDer<'static> {
         CertificateDer::from_pem_slice(self.chain.as_bytes()).unwrap()
     }
+}
+
+/// The Secret `name` in namespace `demo` with these entries, as YAML.
+pub fn secret(name: &str, entries: &[(&str, &str)]) -> String {
+    let mut yaml = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: demo}}\nstringData:\n"
+    );
+    for (key, value) in entries {
+        writeln!(yaml, "  {key}: |").unwrap();
+        for line in value.lines() {
+            writeln!(yaml, "    {line}").unwrap();
+        }
+    }
+    yaml
 }
 
 /// Somebody whom clients trust.
@@ -93,6 +97,71 @@ impl Authority {
             chain: certificate.pem(),
             key: key.serialize_pem(),
         }
+    }
+
+    /// An authority below this one.
+    pub fn delegate(&self, name: &str) -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Authority {
+            root: certificate.der().clone(),
+            pem: certificate.pem(),
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    /// A certificate of somebody, for clients.
+    pub fn person(&self, name: &str) -> Pair {
+        self.person_with(name, |_| {})
+    }
+
+    /// The same with more to it.
+    pub fn person_with(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Pair {
+        self.issue_with(&[], |params| {
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params
+                .distinguished_name
+                .push(DnType::OrganizationName, "Test");
+            params.distinguished_name.push(DnType::CommonName, name);
+            change(params);
+        })
+    }
+
+    /// A list of revoked serial numbers, in PEM.
+    pub fn revoke(&self, serials: &[u64]) -> String {
+        let revoked = serials.iter().map(|serial| rcgen::RevokedCertParams {
+            serial_number: (*serial).into(),
+            revocation_time: rcgen::date_time_ymd(2024, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let params = rcgen::CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2024, 1, 1),
+            next_update: rcgen::date_time_ymd(2096, 1, 1),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: rcgen::KeyIdMethod::Sha256,
+        };
+        params.signed_by(&self.issuer).unwrap().pem().unwrap()
+    }
+
+    /// Settings of a client that trusts only this authority and shows a certificate.
+    pub fn client_as(&self, pair: &Pair) -> ClientConfig {
+        let chain = CertificateDer::pem_slice_iter(pair.chain.as_bytes());
+        let chain = chain.map(Result::unwrap).collect();
+        let key = rustls::pki_types::PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(self.root.clone()).unwrap();
+        ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, key)
+            .unwrap()
     }
 
     /// Settings of a client that trusts only this authority.

@@ -1,15 +1,15 @@
 //! From the Secrets of a state to what handshakes are made with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::watch;
 
 use crate::config::NamespacedName;
-use crate::model::{HostPattern, Kind, ObjectRef, Problem, SecretData, TlsHost};
+use crate::model::{HostPattern, Kind, ObjectRef, Problem, SecretData, Snapshot, TlsHost};
 use crate::telemetry::{Labels, Registry, SSL_CERTIFICATE_INFO, SSL_EXPIRE_TIME, Text};
-use crate::tls::{Bound, CertStore, Certificates, Demand, TlsError};
+use crate::tls::{Asking, Bound, CertStore, Certificates, Demand, TlsError};
 
 /// How often it is looked whether a certificate expires.
 const EXPIRY_EVERY: Duration = Duration::from_secs(60);
@@ -20,6 +20,8 @@ pub struct CertPublisher {
     sender: watch::Sender<Arc<Certificates>>,
     default: Option<ObjectRef>,
     hosts: Vec<TlsHost>,
+    asking: Asking,
+    authorities: BTreeSet<ObjectRef>,
     secrets: BTreeMap<ObjectRef, SecretData>,
     looked: Instant,
 }
@@ -42,19 +44,23 @@ impl CertPublisher {
             sender,
             default: default.map(secret_ref),
             hosts: Vec::new(),
+            asking: Asking::default(),
+            authorities: BTreeSet::new(),
             secrets: BTreeMap::new(),
             looked: Instant::now(),
         };
         Ok((publisher, receiver))
     }
 
-    /// Has the next handshakes be made with what these hosts and Secrets say.
+    /// Has the next handshakes be made with what a state and its Secrets say.
     pub fn publish(
         &mut self,
-        hosts: &[TlsHost],
+        snapshot: &Snapshot,
         secrets: BTreeMap<ObjectRef, SecretData>,
     ) -> Vec<Problem> {
-        self.hosts = hosts.to_vec();
+        self.hosts.clone_from(&snapshot.tls);
+        self.asking = Asking::new(snapshot.asking());
+        self.authorities = snapshot.authorities();
         self.secrets = secrets;
         self.update()
     }
@@ -69,6 +75,8 @@ impl CertPublisher {
         let default = self.default.as_ref();
         let (certificates, problems) = self.store.update(Demand {
             hosts: &self.hosts,
+            asking: &self.asking,
+            authorities: &self.authorities,
             secrets: &self.secrets,
             default: default.map(|secret| (secret, self.secrets.get(secret))),
             now: SystemTime::now(),

@@ -124,6 +124,7 @@ impl Common<'_> {
             name,
             classes: self.classes.clone(),
             certificates: self.certificates.clone(),
+            hsts: self.settings.hsts.clone(),
             workers: pool.workers,
             cpus: cpus.to_vec(),
             timeouts: pool.timeouts,

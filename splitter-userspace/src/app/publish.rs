@@ -70,7 +70,7 @@ impl Publisher {
         secrets: BTreeMap<ObjectRef, SecretData>,
         mut problems: Vec<Problem>,
     ) {
-        let faulty = self.certificates.publish(&snapshot.tls, secrets);
+        let faulty = self.certificates.publish(&snapshot, secrets);
         let present = self.live.borrow().clone();
         if *present.snapshot == snapshot && present.generation > 0 {
             self.tell(problems, faulty);

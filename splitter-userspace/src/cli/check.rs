@@ -12,7 +12,7 @@ use super::class_args::ClassArgs;
 use crate::config::ClassSettings;
 use crate::k8s::{MAX_FILE_BYTES, Manifests, translate};
 use crate::model::{Problem, Severity};
-use crate::tls::{CertStore, Demand};
+use crate::tls::{Asking, CertStore, Demand};
 
 /// Arguments of `splitter check`.
 #[derive(Args, Clone, Debug)]
@@ -111,6 +111,8 @@ pub fn check(
     problems.extend(translation.problems);
     let (_, faulty) = CertStore::new(SystemTime::now())?.update(Demand {
         hosts: &translation.snapshot.tls,
+        asking: &Asking::default(),
+        authorities: &translation.snapshot.authorities(),
         secrets: &translation.secrets,
         default: None,
         now: SystemTime::now(),

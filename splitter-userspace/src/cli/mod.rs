@@ -14,6 +14,7 @@ mod pool_args;
 mod run_args;
 pub mod status;
 mod steer_args;
+mod tls_args;
 mod values;
 pub mod weight;
 

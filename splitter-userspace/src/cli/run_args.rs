@@ -12,10 +12,11 @@ use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::named::MAX_WORKERS;
 use super::pool_args::General;
 use super::steer_args::SteerArgs;
+use super::tls_args::TlsArgs;
 use super::values;
 use crate::config::{
-    AccessLog, ClusterSettings, Identity, LogFormat, NameSettings, NamespacedName, Settings,
-    SettingsError, Source, Steering,
+    AccessLog, ClusterSettings, Identity, LogFormat, NameSettings, Settings, SettingsError, Source,
+    Steering,
 };
 
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
@@ -42,24 +43,9 @@ pub struct RunArgs {
     )]
     pub http: Vec<SocketAddr>,
 
-    /// Address for HTTPS; repeatable; off for none
-    #[arg(
-        long,
-        env = "SPLITTER_HTTPS",
-        value_name = "ADDR|off",
-        default_value = "0.0.0.0:443",
-        value_delimiter = ',',
-        value_parser = values::listen_or_off
-    )]
-    pub https: Vec<Option<SocketAddr>>,
-
-    /// Secret with the certificate for hosts without one [default: one made at start]
-    #[arg(
-        long,
-        env = "SPLITTER_DEFAULT_SSL_CERTIFICATE",
-        value_name = "NAMESPACE/NAME"
-    )]
-    pub default_ssl_certificate: Option<NamespacedName>,
+    /// What is spoken over TLS.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 
     /// Address for health, metrics and dumps
     #[arg(
@@ -240,7 +226,7 @@ impl TryFrom<RunArgs> for Settings {
                 return Err(SettingsError::AdminIsHttp(*addr));
             }
         }
-        let https = https(&args)?;
+        let https = args.tls.listeners(&args.http, args.admin)?;
         let general = General {
             workers: args.workers,
             usable_cpus: usable_cpus(),
@@ -251,13 +237,14 @@ impl TryFrom<RunArgs> for Settings {
             source: match args.manifests {
                 Some(directory) => Source::Manifests(directory),
                 None => Source::Cluster(Box::new(ClusterSettings {
-                    secrets: args.default_ssl_certificate.iter().cloned().collect(),
+                    secrets: args.tls.default_ssl_certificate.iter().cloned().collect(),
                     ..args.cluster.into()
                 })),
             },
             http: args.http,
             https,
-            default_certificate: args.default_ssl_certificate,
+            default_certificate: args.tls.default_ssl_certificate,
+            hsts: args.tls.hsts,
             admin: args.admin,
             steering: args.steering.into(),
             dataplane: args.dataplane.settings(&general)?,
@@ -280,27 +267,6 @@ impl TryFrom<RunArgs> for Settings {
                 pod_name: args.pod_name,
             },
         })
-    }
-}
-
-/// The HTTPS listeners, each with an address of its own.
-fn https(args: &RunArgs) -> Result<Vec<SocketAddr>, SettingsError> {
-    let mut https: Vec<SocketAddr> = Vec::new();
-    for addr in args.https.iter().flatten().copied() {
-        // Port 0 is any free port, another one each time.
-        let fixed = addr.port() != 0;
-        if https.contains(&addr) || (fixed && args.http.contains(&addr)) {
-            return Err(SettingsError::DuplicateHttps(addr));
-        }
-        if fixed && addr == args.admin {
-            return Err(SettingsError::AdminIsHttp(addr));
-        }
-        https.push(addr);
-    }
-    match https.len() {
-        0 => Ok(https),
-        on if on == args.https.len() => Ok(https),
-        _ => Err(SettingsError::HttpsOffAndOn),
     }
 }
 
@@ -336,7 +302,9 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::config::{ClassSettings, DataplaneSettings, Limits, PoolSettings, Timeouts};
+    use crate::config::{
+        ClassSettings, DataplaneSettings, Limits, NamespacedName, PoolSettings, Timeouts,
+    };
 
     #[derive(Parser)]
     struct Line {
@@ -356,6 +324,7 @@ mod tests {
         assert_eq!(all.http, ["0.0.0.0:80".parse().unwrap()]);
         assert_eq!(all.https, ["0.0.0.0:443".parse().unwrap()]);
         assert_eq!(all.default_certificate, None);
+        assert_eq!(all.hsts.as_deref(), Some(Settings::HSTS));
         assert_eq!(all.admin, "0.0.0.0:10254".parse().unwrap());
         assert_eq!(all.steering, Steering::Auto);
         assert_eq!(all.dataplane, DataplaneSettings::new(usable_cpus()));
@@ -378,6 +347,7 @@ mod tests {
             "--http=[::1]:3",
             "--https=127.0.0.1:5,[::1]:6",
             "--default-ssl-certificate=ingress/wildcard",
+            "--hsts=max-age=60",
             "--admin=127.0.0.1:4",
             "--steering=sk-lookup",
             "--interface=eth0",
@@ -449,6 +419,7 @@ mod tests {
                 namespace: "ingress".to_owned(),
                 name: "wildcard".to_owned(),
             }),
+            hsts: Some("max-age=60".to_owned()),
             admin: "127.0.0.1:4".parse().unwrap(),
             steering: Steering::SkLookup,
             dataplane: DataplaneSettings {

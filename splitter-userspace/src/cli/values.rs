@@ -28,6 +28,20 @@ pub(super) fn listen_or_off(text: &str) -> Result<Option<SocketAddr>, String> {
     addr.map(Some)
 }
 
+/// A value of Strict-Transport-Security (RFC 6797 6.1), or `off`.
+pub(super) fn hsts(text: &str) -> Result<Option<String>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
+    let mut directives = text.split(';').map(str::trim);
+    let age = directives.find_map(|it| it.strip_prefix("max-age="));
+    match age.map(str::parse::<u32>) {
+        Some(Ok(_)) if plain => Ok(Some(text.to_owned())),
+        _ => Err("expected off, or text such as max-age=31536000; includeSubDomains".to_owned()),
+    }
+}
+
 /// A time such as `30s`, `500ms`, `2m`, `1h`; a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let allowed = || "expected a time greater than zero such as 30s, 500ms, 2m or 1h".to_owned();

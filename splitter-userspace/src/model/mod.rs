@@ -20,9 +20,9 @@ pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use path_pattern::{Form, PathPattern};
 pub use policy::{
-    AddressSet, Addresses, Affinity, AffinityMode, ErrorPages, Exchange, Failures, HttpsRedirect,
-    NotARange, Piece, Policy, Protocol, Redirect, Retry, Rewrite, SameSite, SessionCookie, Side,
-    SplitPolicy, Template, TemplateError, Variable, subscriber,
+    AddressSet, Addresses, Affinity, AffinityMode, ClientCert, ClientVerify, ErrorPages, Exchange,
+    Failures, HttpsRedirect, NotARange, Piece, Policy, Protocol, Redirect, Retry, Rewrite,
+    SameSite, SessionCookie, Side, SplitPolicy, Template, TemplateError, Variable, subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use secret::{SecretData, SecretSource};

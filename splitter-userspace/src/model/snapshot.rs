@@ -1,8 +1,9 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Backend, BackendKey, Host, HostPattern, Location, TlsHost};
+use super::{Backend, BackendKey, Host, HostPattern, Location, ObjectRef, TlsHost};
 
 /// Index of a Location in [`Snapshot::locations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -46,6 +47,23 @@ impl Snapshot {
     pub fn backend_by_key(&self, key: &BackendKey) -> Option<&Arc<Backend>> {
         let index = self.backends.partition_point(|it| it.key < *key);
         self.backends.get(index).filter(|it| it.key == *key)
+    }
+
+    /// The Secrets with authorities of clients that Locations refer to.
+    pub fn authorities(&self) -> BTreeSet<ObjectRef> {
+        let policies = self.locations.iter().filter_map(|it| it.policy.as_deref());
+        let certs = policies.filter_map(|policy| policy.client_cert.as_ref());
+        certs.map(|cert| cert.authorities.clone()).collect()
+    }
+
+    /// The hosts, and whether their clients are asked for a certificate.
+    pub fn asking(&self) -> impl Iterator<Item = (HostPattern, bool)> + '_ {
+        self.hosts.iter().map(|host| {
+            let locations = host.locations.iter().filter_map(|id| self.location(*id));
+            let mut policies = locations.filter_map(|it| it.policy.as_deref());
+            let asks = policies.any(|policy| policy.client_cert.is_some());
+            (host.pattern.clone(), asks)
+        })
     }
 
     /// What says how the host of a rule is served over TLS, if anything does. A wildcard of another

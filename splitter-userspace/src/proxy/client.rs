@@ -14,6 +14,7 @@ use super::codec::{Head, write_interim};
 use super::fault::Fault;
 use super::guard::{Guard, Phase};
 use super::headers;
+use super::policy::{Verdict, same_host};
 use super::real_ip;
 use super::socket::{HOLD, HOLD_MAX, Socket};
 use super::tunnel::Tunnel;
@@ -86,6 +87,8 @@ pub struct Client {
     /// Who waits for the answer to be handed over.
     waiting: RefCell<Option<Waker>>,
     tunnel: RefCell<Option<(Tunnel, Duration)>>,
+    /// What its certificate is worth, once somebody asked.
+    verdict: RefCell<Option<Rc<Verdict>>>,
 }
 
 impl Client {
@@ -121,7 +124,31 @@ impl Client {
             refused: Cell::new(None),
             waiting: RefCell::default(),
             tunnel: RefCell::default(),
+            verdict: RefCell::default(),
         })
+    }
+
+    /// Whether a request for `host` belongs on this connection: the client has named this host, or
+    /// none, in its handshake.
+    pub fn is_named(&self, host: &str) -> bool {
+        let named = self.socket.tls(|tls| match tls {
+            rustls::Connection::Server(tls) => tls.server_name().is_none_or(|name| {
+                let name = name.strip_suffix('.').unwrap_or(name);
+                same_host(name, host)
+            }),
+            rustls::Connection::Client(_) => false,
+        });
+        named.unwrap_or(false)
+    }
+
+    /// What the client's certificate was found to be worth.
+    pub fn verdict(&self) -> Option<Rc<Verdict>> {
+        self.verdict.borrow().clone()
+    }
+
+    /// Keeps it for the next request.
+    pub fn set_verdict(&self, verdict: Rc<Verdict>) {
+        *self.verdict.borrow_mut() = Some(verdict);
     }
 
     /// Notes that the handshake has settled the protocol.

@@ -38,6 +38,18 @@ pub enum Fault {
     BodyTooLarge,
     /// The body does not say how long it is, and the pods speak HTTP/1.0.
     LengthRequired,
+    /// A certificate is needed, and the connection is in clear.
+    NeedsTls,
+    /// The client has shown no certificate where one is needed.
+    CertificateMissing,
+    /// The client's certificate is not good here.
+    CertificateRefused,
+    /// The client's certificate is good, and not let in.
+    CertificateDenied,
+    /// The connection was made for another host, whose clients are not asked the same.
+    Misdirected,
+    /// Who may call cannot be told: what says it cannot be read.
+    GuardBroken,
     /// CONNECT or TRACE.
     MethodNotAllowed,
     /// The client left before an answer was there. Never sent.
@@ -72,6 +84,10 @@ impl Fault {
     /// The status that is sent. 499 is nginx's for a client that left; it is only logged.
     pub fn status(self) -> StatusCode {
         match self {
+            Fault::CertificateMissing | Fault::CertificateRefused => StatusCode::BAD_REQUEST,
+            Fault::NeedsTls | Fault::CertificateDenied => StatusCode::FORBIDDEN,
+            Fault::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Fault::GuardBroken => StatusCode::SERVICE_UNAVAILABLE,
             Fault::BadHead
             | Fault::PlainOnTls
             | Fault::TlsOnPlain
@@ -118,6 +134,12 @@ impl Fault {
             Fault::UnsendablePath => "unsendable-path",
             Fault::BodyTooLarge => "body-too-large",
             Fault::LengthRequired => "length-required",
+            Fault::NeedsTls => "client-certificate-needs-tls",
+            Fault::CertificateMissing => "client-certificate-missing",
+            Fault::CertificateRefused => "client-certificate-refused",
+            Fault::CertificateDenied => "client-certificate-denied",
+            Fault::Misdirected => "misdirected",
+            Fault::GuardBroken => "guard-broken",
             Fault::MethodNotAllowed => "method-not-allowed",
             Fault::AddressDenied => "address-denied",
             Fault::ClientGone => "client-gone",
@@ -152,6 +174,12 @@ impl Fault {
             Fault::UnsendablePath => "the path leads out of its location once rewritten",
             Fault::BodyTooLarge => "the request's body is too large",
             Fault::LengthRequired => "the request's body needs a Content-Length",
+            Fault::NeedsTls => "this location is served over https only",
+            Fault::CertificateMissing => "this location needs a client certificate",
+            Fault::CertificateRefused => "the client certificate is not valid here",
+            Fault::CertificateDenied => "this client certificate is not let in",
+            Fault::Misdirected => "the connection was made for another host",
+            Fault::GuardBroken => "it cannot be told who may call this location",
             Fault::MethodNotAllowed => "this method is not served",
             Fault::AddressDenied => "this address may not call here",
             Fault::ClientGone => "the client closed the connection",

@@ -55,7 +55,10 @@ pub async fn accept(worker: &Rc<Worker>, socket: &Rc<Socket>) -> Option<Agreed> 
 
 async fn attempt(worker: &Rc<Worker>, socket: &Rc<Socket>) -> Result<Agreed, Failure> {
     let (accepted, rest) = hello(socket).await?;
-    let config = worker.certificates().config();
+    let name = accepted.client_hello().server_name().map(str::to_owned);
+    let config = worker
+        .certificates()
+        .config(name.as_deref().unwrap_or_default());
     let tls = match accepted.into_connection(config) {
         Ok(tls) => tls,
         Err((error, mut alert)) => {

@@ -6,6 +6,7 @@ use http::header::{
 };
 
 use super::codec::is_hop_by_hop;
+use super::policy::is_own_field;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -92,9 +93,13 @@ pub fn join_cookie(headers: &mut HeaderMap) {
 }
 
 /// Takes out fields whose names have `_`, as ingress-nginx does by default: programs that take
-/// fields as environment variables cannot tell `X_Real_IP` from X-Real-IP.
-pub fn strip_underscored(headers: &mut HeaderMap) {
-    let odd = headers.keys().filter(|name| name.as_str().contains('_'));
+/// fields as environment variables cannot tell `X_Real_IP` from X-Real-IP. And those by which pods
+/// know who a client is: only we may set them.
+pub fn strip_misleading(headers: &mut HeaderMap) {
+    let odd = headers.keys().filter(|name| {
+        let name = name.as_str();
+        name.contains('_') || is_own_field(name)
+    });
     let odd: Vec<HeaderName> = odd.cloned().collect();
     for name in odd {
         headers.remove(name);
@@ -165,8 +170,8 @@ pub fn forwarded_lines(client: &HeaderValue, port: &HeaderValue, scheme: &str) -
 /// What one pass over a request's fields tells, before anything is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Whether a name has `_`.
-    pub underscored: bool,
+    /// Whether [`strip_misleading`] has something to take out.
+    pub misleading: bool,
     /// Whether Connection says more than whether to close.
     pub connected: bool,
     /// Whether the client takes trailers.
@@ -185,7 +190,7 @@ impl Survey {
                 2 if name == "te" => survey.trailers = has_token(value.as_bytes(), b"trailers"),
                 10 if name == "connection" => survey.connected |= !is_plain(value.as_bytes()),
                 14 if name == "content-length" => survey.length = true,
-                _ => survey.underscored |= name.as_bytes().contains(&b'_'),
+                _ => survey.misleading |= name.as_bytes().contains(&b'_') || is_own_field(name),
             }
         }
         survey

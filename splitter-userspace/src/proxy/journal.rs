@@ -165,6 +165,11 @@ impl Journal {
         self.method == Method::HEAD
     }
 
+    /// Whether the client is spoken to over TLS.
+    pub fn is_secure(&self) -> bool {
+        self.client.socket.tls(|_| ()).is_some()
+    }
+
     /// Whether the client speaks HTTP/1.
     pub fn is_http1(&self) -> bool {
         self.version < Version::HTTP_2

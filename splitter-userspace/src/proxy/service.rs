@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, UPGRADE,
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER,
+    STRICT_TRANSPORT_SECURITY, TE, UPGRADE,
 };
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, response};
 use hyper::body::{Body, Incoming};
@@ -156,8 +157,8 @@ fn prepare(
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
     let survey = Survey::of(&parts.headers);
-    if survey.underscored {
-        headers::strip_underscored(&mut parts.headers);
+    if survey.misleading {
+        headers::strip_misleading(&mut parts.headers);
     }
     if parts.version == Version::HTTP_2 {
         headers::join_cookie(&mut parts.headers);
@@ -176,6 +177,10 @@ fn prepare(
         let rewrite = policy.rewrite.as_ref();
         rewritten = rewrite.map(|it| Rewritten::of(it, &wanted)).transpose()?;
     }
+    let certified = match policy.and_then(|it| it.client_cert.as_ref()) {
+        Some(policy) => Some(policy::certify(worker, client, policy, host_text)?),
+        None => None,
+    };
     let mut terms = Terms::new(worker.timeouts(), policy);
     policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let chosen = worker.choose(&place, parts, journal);
@@ -233,6 +238,9 @@ fn prepare(
         }
         if let Some(policy) = policy {
             policy::toward(policy, parts);
+        }
+        if let Some(certified) = certified {
+            certified.tell(parts);
         }
         if http2 {
             http2::into_http2(parts)?;
@@ -358,6 +366,7 @@ fn answer(
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     close_if_draining(worker, client, &mut parts.headers);
+    set_hsts(worker, &journal, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
     let body = match from {
         From::Http1(upstream) => AnswerBody::stream(upstream, worker.pool(), journal),
@@ -443,11 +452,12 @@ fn grpc_answer(fault: Fault, journal: Box<Journal>) -> Response<AnswerBody> {
 /// The answer of a policy.
 fn policy_answer(
     worker: &Rc<Worker>,
-    reply: Reply,
+    mut reply: Reply,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
     journal.answer_by(reply.name, reply.status.as_u16());
+    set_hsts(worker, &journal, &mut reply.headers);
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()
@@ -467,6 +477,15 @@ fn policy_answer(
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     Ok(response)
+}
+
+/// Has browsers come by https from now on, whatever the backend says about it.
+fn set_hsts(worker: &Worker, journal: &Journal, headers: &mut HeaderMap) {
+    if let Some(hsts) = worker.hsts()
+        && journal.is_secure()
+    {
+        headers.insert(STRICT_TRANSPORT_SECURITY, hsts.clone());
+    }
 }
 
 fn own_text(fault: Fault) -> String {

@@ -32,6 +32,8 @@ pub struct ProxyConfig {
     pub classes: Arc<dyn Classes>,
     /// What handshakes on TLS listeners are made with.
     pub certificates: watch::Receiver<Arc<Certificates>>,
+    /// The Strict-Transport-Security of answers over TLS.
+    pub hsts: Option<String>,
     /// How many threads; each set of sockets has at least as many.
     pub workers: usize,
     /// The CPUs that the threads keep to; none: any.
@@ -176,6 +178,7 @@ impl Thread {
         let mut certificates = self.config.certificates;
         let worker = Worker::new(WorkerParts {
             certificates: certificates.borrow_and_update().clone(),
+            hsts: self.config.hsts.and_then(|it| it.parse().ok()),
             handshakes: Handshakes::new(
                 self.registry.clone(),
                 self.config.name,

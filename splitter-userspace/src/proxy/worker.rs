@@ -63,6 +63,8 @@ pub struct WorkerParts {
     pub live: Arc<Live>,
     /// What handshakes are made with, to begin with.
     pub certificates: Arc<Certificates>,
+    /// The Strict-Transport-Security of answers over TLS.
+    pub hsts: Option<HeaderValue>,
     /// Counts and bounds handshakes.
     pub handshakes: Handshakes,
     /// Where the weights are.
@@ -94,6 +96,7 @@ pub struct Worker {
     current: RefCell<Rc<Current>>,
     certificates: RefCell<Arc<Certificates>>,
     handshakes: Handshakes,
+    hsts: Option<HeaderValue>,
     weights: Arc<dyn WeightSource>,
     classes: Arc<dyn Classes>,
     clock: Rc<Clock>,
@@ -125,6 +128,7 @@ impl Worker {
             current: RefCell::new(Rc::new(Current { live: parts.live })),
             certificates: RefCell::new(parts.certificates),
             handshakes: parts.handshakes,
+            hsts: parts.hsts,
             weights: parts.weights,
             classes: parts.classes,
             http2: Http2Pool::new(&clock, &flusher, &parts.timeouts),
@@ -174,6 +178,11 @@ impl Worker {
     /// What a handshake that begins now is made with.
     pub fn certificates(&self) -> Arc<Certificates> {
         self.certificates.borrow().clone()
+    }
+
+    /// The Strict-Transport-Security of answers over TLS.
+    pub fn hsts(&self) -> Option<&HeaderValue> {
+        self.hsts.as_ref()
     }
 
     /// Counts and bounds handshakes.

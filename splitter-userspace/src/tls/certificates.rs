@@ -6,7 +6,7 @@ use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::{Certificate, TlsBase};
+use super::{Asking, Authorities, Certificate, TlsBase};
 use crate::model::{HostPattern, ObjectRef};
 
 /// A host and the certificate that its clients are shown.
@@ -30,7 +30,17 @@ pub struct Certificates {
     pub default: Arc<Certificate>,
     /// The Secret of the default certificate; none for the one made at start.
     pub default_secret: Option<ObjectRef>,
+    asking: Asking,
+    authorities: HashMap<ObjectRef, Arc<Authorities>>,
     config: Arc<ServerConfig>,
+    asking_config: Arc<ServerConfig>,
+}
+
+/// What a host's clients are asked for, and by whom it may be signed.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    pub(super) asking: Asking,
+    pub(super) authorities: HashMap<ObjectRef, Arc<Authorities>>,
 }
 
 impl Certificates {
@@ -40,19 +50,31 @@ impl Certificates {
         bound: Vec<Bound>,
         default: Arc<Certificate>,
         default_secret: Option<ObjectRef>,
+        clients: Clients,
     ) -> Self {
-        let table = Table::new(&bound, &default);
+        let table = Arc::new(Table::new(&bound, &default));
         Certificates {
-            config: Arc::new(base.server(Arc::new(table))),
+            config: Arc::new(base.server(table.clone(), false)),
+            asking_config: Arc::new(base.server(table, true)),
+            asking: clients.asking,
+            authorities: clients.authorities,
             bound,
             default,
             default_secret,
         }
     }
 
-    /// What a handshake is made with.
-    pub fn config(&self) -> Arc<ServerConfig> {
-        self.config.clone()
+    /// What a handshake with a client of `name` is made with; no name is empty.
+    pub fn config(&self, name: &str) -> Arc<ServerConfig> {
+        match self.asking.asks(name) {
+            true => self.asking_config.clone(),
+            false => self.config.clone(),
+        }
+    }
+
+    /// The authorities in a Secret, if there are any.
+    pub fn authorities(&self, secret: &ObjectRef) -> Option<&Arc<Authorities>> {
+        self.authorities.get(secret)
     }
 
     /// Whether clients would notice no difference.
@@ -61,6 +83,7 @@ impl Certificates {
         bound: &[Bound],
         default: &Arc<Certificate>,
         default_secret: Option<&ObjectRef>,
+        clients: &Clients,
     ) -> bool {
         let same = |(one, other): (&Bound, &Bound)| {
             one.host == other.host
@@ -71,6 +94,12 @@ impl Certificates {
             && self.bound.iter().zip(bound).all(same)
             && self.default_secret.as_ref() == default_secret
             && Arc::ptr_eq(&self.default, default)
+            && self.asking == clients.asking
+            && self.authorities.len() == clients.authorities.len()
+            && clients.authorities.iter().all(|(secret, it)| {
+                let mine = self.authorities.get(secret);
+                mine.is_some_and(|mine| Arc::ptr_eq(mine, it))
+            })
     }
 }
 

@@ -9,6 +9,7 @@ use rustls::server::{NoServerSessionStorage, ProducesTickets, ResolvesServerCert
 use rustls::version::{TLS12, TLS13};
 use rustls::{ConfigBuilder, ServerConfig, WantsVerifier};
 
+use super::asking::Witness;
 use super::{Certificate, CertificateError};
 
 /// How long the certificate that is made at start holds.
@@ -40,6 +41,9 @@ pub enum TlsError {
 pub struct TlsBase {
     provider: Arc<CryptoProvider>,
     tickets: Arc<dyn ProducesTickets>,
+    /// Of connections that were asked for a certificate: a session that was not asked must not go on
+    /// as one that was.
+    asked_tickets: Arc<dyn ProducesTickets>,
     builder: ConfigBuilder<ServerConfig, WantsVerifier>,
 }
 
@@ -55,6 +59,7 @@ impl TlsBase {
             .with_protocol_versions(&[&TLS13, &TLS12])?;
         Ok(TlsBase {
             tickets: Ticketer::new()?,
+            asked_tickets: Ticketer::new()?,
             provider,
             builder,
         })
@@ -68,12 +73,29 @@ impl TlsBase {
     /// A configuration for handshakes that shows `certificates`. Sessions are resumed by tickets
     /// alone, so that every worker resumes those of every other, and none is remembered. There is no
     /// early data: it could be sent again by anybody.
-    pub(super) fn server(&self, certificates: Arc<dyn ResolvesServerCert>) -> ServerConfig {
-        let builder = self.builder.clone().with_no_client_auth();
+    ///
+    /// Where clients are `asked` for a certificate, what they show goes with the ticket, and is judged
+    /// anew on every connection.
+    pub(super) fn server(
+        &self,
+        certificates: Arc<dyn ResolvesServerCert>,
+        asked: bool,
+    ) -> ServerConfig {
+        let builder = self.builder.clone();
+        let (builder, tickets) = match asked {
+            false => (builder.with_no_client_auth(), &self.tickets),
+            true => {
+                let witness = Arc::new(Witness(self.provider.clone()));
+                (
+                    builder.with_client_cert_verifier(witness),
+                    &self.asked_tickets,
+                )
+            }
+        };
         let mut config = builder.with_cert_resolver(certificates);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.ticketer = self.tickets.clone();
+        config.ticketer = tickets.clone();
         config
     }
 

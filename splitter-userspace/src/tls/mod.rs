@@ -4,14 +4,20 @@
 //! Secret turns bad; it turns a Snapshot's hosts into [`Certificates`], which is published whole and
 //! read by every handshake. No cryptography of our own: rustls with aws-lc-rs does it all.
 
+mod asking;
+mod authorities;
 mod certificate;
 mod certificates;
 mod config;
 mod facts;
+mod identity;
 mod store;
 
+pub use asking::Asking;
+pub use authorities::{Authorities, AuthoritiesError, Unverified};
 pub use certificate::{Certificate, CertificateError};
 pub use certificates::{Bound, Certificates};
 pub use config::{TlsBase, TlsError};
 pub use facts::Facts;
+pub use identity::Identity;
 pub use store::{CertStore, Demand};

@@ -1,10 +1,12 @@
 //! The certificates of all Secrets in use.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Bound, Certificate, CertificateError, Certificates, TlsBase, TlsError};
+use super::authorities::AuthorityStore;
+use super::certificates::Clients;
+use super::{Asking, Bound, Certificate, CertificateError, Certificates, TlsBase, TlsError};
 use crate::model::{HostPattern, ObjectRef, Problem, SecretData, Severity, TlsHost, TlsSecret};
 
 /// How long before its end an expiring certificate is reported, in seconds: 10 days, as
@@ -16,6 +18,10 @@ const EXPIRY_WARNING: i64 = 10 * 24 * 3600;
 pub struct Demand<'a> {
     /// The hosts that want a certificate.
     pub hosts: &'a [TlsHost],
+    /// Of which hosts clients are asked for a certificate.
+    pub asking: &'a Asking,
+    /// The Secrets with authorities of such clients.
+    pub authorities: &'a BTreeSet<ObjectRef>,
     /// The Secrets in use.
     pub secrets: &'a BTreeMap<ObjectRef, SecretData>,
     /// The Secret of the default certificate, if one is named (`--default-ssl-certificate`), and its
@@ -31,6 +37,7 @@ pub struct Demand<'a> {
 pub struct CertStore {
     base: TlsBase,
     known: HashMap<ObjectRef, Known>,
+    authorities: AuthorityStore,
     own: Arc<Certificate>,
     current: Arc<Certificates>,
     parsed: u64,
@@ -51,12 +58,14 @@ impl CertStore {
     pub fn new(now: SystemTime) -> Result<Self, TlsError> {
         let base = TlsBase::new()?;
         let own = Arc::new(base.own_certificate(now)?);
-        let current = Arc::new(Certificates::new(&base, Vec::new(), own.clone(), None));
+        let (bound, clients) = (Vec::new(), Clients::default());
+        let current = Certificates::new(&base, bound, own.clone(), None, clients);
         Ok(CertStore {
             base,
             known: HashMap::new(),
+            authorities: AuthorityStore::default(),
             own,
-            current,
+            current: Arc::new(current),
             parsed: 0,
         })
     }
@@ -97,8 +106,19 @@ impl CertStore {
             }
         });
         let bound: Vec<_> = bound.collect();
-        if !self.current.is(&bound, &default, default_secret.as_ref()) {
-            let next = Certificates::new(&self.base, bound, default, default_secret);
+        let provider = self.base.provider();
+        let clients = Clients {
+            asking: demand.asking.clone(),
+            authorities: self.authorities.update(
+                demand.authorities,
+                demand.secrets,
+                provider,
+                &mut problems,
+            ),
+        };
+        let secret = default_secret.as_ref();
+        if !self.current.is(&bound, &default, secret, &clients) {
+            let next = Certificates::new(&self.base, bound, default, default_secret, clients);
             self.current = Arc::new(next);
         }
         // Each host of an Ingress finds the same fault in its Secret.

@@ -53,6 +53,8 @@ fn told(
 ) -> (Vec<&'static str>, Option<String>) {
     let (certificates, problems) = store.update(Demand {
         hosts,
+        asking: &Asking::default(),
+        authorities: &BTreeSet::new(),
         secrets,
         default: None,
         now,

@@ -7,6 +7,7 @@
 )]
 
 mod certificates;
+mod client_certs;
 mod handshakes;
 mod requests;
 mod rotation;

@@ -34,6 +34,25 @@ fn pods_are_told_that_it_was_https() {
 }
 
 #[test]
+fn browsers_are_told_to_come_by_https_again() {
+    let own = "Strict-Transport-Security: max-age=1\r\n";
+    let site = Site::before_with(
+        Backend::answering(format!("HTTP/1.1 200 OK\r\n{own}Content-Length: 0\r\n\r\n")),
+        |settings| settings.hsts = Some("max-age=60".to_owned()),
+    );
+    let field = "strict-transport-security";
+    let answer = site.client().get("a.test", "/");
+    assert_eq!(answer.field(field), Some("max-age=60"));
+    // In clear it would mean nothing, and what the backend says is the backend's.
+    assert_eq!(
+        site.splitter.get("a.test", "/").field(field),
+        Some("max-age=1")
+    );
+    // Not of a host that nobody serves.
+    assert_eq!(site.client().get("b.test", "/").field(field), None);
+}
+
+#[test]
 fn what_is_refused_in_clear_is_refused_here() {
     let site = Site::new();
     let mut client = site.client();

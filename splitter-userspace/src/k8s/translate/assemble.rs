@@ -73,7 +73,11 @@ impl BackendIds {
             .map(|it| &it.target);
         let fallbacks = drafts.iter().filter_map(|it| {
             let key = it.policy.as_ref()?.fallback.clone()?;
-            Some(Target { key, closed: None })
+            Some(Target {
+                key,
+                closed: None,
+                by_service: false,
+            })
         });
         let used: BTreeSet<Target> = stables.chain(canaries).cloned().chain(fallbacks).collect();
         let sorted: Vec<Target> = used.into_iter().collect();

@@ -8,6 +8,7 @@
 
 mod age;
 mod annotations;
+mod asked;
 mod assemble;
 mod attach;
 mod backends;
@@ -73,6 +74,7 @@ struct View<'a> {
     ingress: &'a Ingress,
     subject: Subject<'a>,
     annotations: Annotations<'a>,
+    secrets: &'a Secrets<'a>,
 }
 
 impl<'a> View<'a> {
@@ -84,7 +86,8 @@ impl<'a> View<'a> {
 /// Turns the objects into the routing state. The same objects in any order give the same result.
 pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
     let mut problems = Problems::default();
-    let views = ours(objects, settings, &mut problems);
+    let secrets = Secrets::index(objects);
+    let views = ours(objects, &secrets, settings, &mut problems);
     let mut patterns = Patterns::default();
     let mut mains = Vec::new();
     let mut canaries = Vec::new();
@@ -94,8 +97,8 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
             None => mains.push(view),
         }
     }
-    let mut secrets = Secrets::index(objects);
-    let tls = tls::hosts(&mains, &mut secrets, &mut problems);
+    asked::check(&mains, &mut problems);
+    let tls = tls::hosts(&mains, &secrets, &mut problems);
     let mut backends = Backends::index(objects);
     let mut drafts = mains::locations(&mains, settings.strict_nginx, &mut backends, &mut problems);
     attach::attach(&canaries, &mut drafts, &mut backends, &mut problems);
@@ -105,7 +108,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
     };
     Translation {
         snapshot,
-        secrets: secrets.into_used(),
+        secrets: secrets.used(),
         problems: problems.into_sorted(),
         names: backends.into_names(),
         served: views.len(),
@@ -119,6 +122,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
 /// The Ingresses of our classes in the order of precedence.
 fn ours<'a>(
     objects: &'a Objects,
+    secrets: &'a Secrets<'a>,
     settings: &'a ClassSettings,
     problems: &mut Problems,
 ) -> Vec<View<'a>> {
@@ -135,6 +139,7 @@ fn ours<'a>(
                 ingress,
                 subject,
                 annotations,
+                secrets,
             });
         }
     }

@@ -1,6 +1,7 @@
 //! Which hosts are served over TLS, and which Secrets may hold their certificates. What is in a
 //! Secret is looked at where it is used: parsing needs a memory of what was good before.
 
+use std::cell::RefCell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,7 +17,7 @@ use crate::model::{HostPattern, Kind, ObjectRef, SecretData, TlsHost, TlsSecret}
 /// The Secrets by namespace and name, and which of them are used.
 pub(super) struct Secrets<'a> {
     all: HashMap<(&'a str, &'a str), &'a Sourced<Secret>>,
-    used: BTreeMap<ObjectRef, SecretData>,
+    used: RefCell<BTreeMap<ObjectRef, SecretData>>,
 }
 
 impl<'a> Secrets<'a> {
@@ -26,22 +27,29 @@ impl<'a> Secrets<'a> {
             all: secrets
                 .map(|it| ((it.namespace(), it.name()), it))
                 .collect(),
-            used: BTreeMap::new(),
+            used: RefCell::default(),
         }
     }
 
     /// Notes that a Secret is used; none if there is none of that name.
-    pub(super) fn take(&mut self, namespace: &str, name: &str) -> Option<ObjectRef> {
+    pub(super) fn take(&self, namespace: &str, name: &str) -> Option<ObjectRef> {
         let secret = self.all.get(&(namespace, name))?;
         let object = ObjectRef::new(Kind::Secret, namespace, name);
         let data = || secret.data();
-        self.used.entry(object.clone()).or_insert_with(data);
+        let mut used = self.used.borrow_mut();
+        used.entry(object.clone()).or_insert_with(data);
         Some(object)
     }
 
+    /// Whether a Secret that is used has an entry.
+    pub(super) fn holds(&self, secret: &ObjectRef, key: &str) -> bool {
+        let used = self.used.borrow();
+        used.get(secret).is_some_and(|data| data.get(key).is_some())
+    }
+
     /// The content of those that are used.
-    pub(super) fn into_used(self) -> BTreeMap<ObjectRef, SecretData> {
-        self.used
+    pub(super) fn used(&self) -> BTreeMap<ObjectRef, SecretData> {
+        self.used.take()
     }
 }
 
@@ -49,7 +57,7 @@ impl<'a> Secrets<'a> {
 /// for a host, even when it names no Secret.
 pub(super) fn hosts(
     mains: &[&View<'_>],
-    secrets: &mut Secrets<'_>,
+    secrets: &Secrets<'_>,
     problems: &mut Problems,
 ) -> Vec<TlsHost> {
     let mut taken = BTreeMap::new();
@@ -76,7 +84,7 @@ pub(super) fn hosts(
 }
 
 /// The hosts of the rules; what is wrong with them is reported elsewhere.
-fn rule_hosts(view: &View<'_>) -> BTreeSet<HostPattern> {
+pub(super) fn rule_hosts(view: &View<'_>) -> BTreeSet<HostPattern> {
     let rules = view.spec().and_then(|it| it.rules.as_ref());
     let hosts = rules.into_iter().flatten();
     hosts
@@ -88,7 +96,7 @@ fn rule_hosts(view: &View<'_>) -> BTreeSet<HostPattern> {
 fn named(
     view: &View<'_>,
     entries: &[IngressTLS],
-    secrets: &mut Secrets<'_>,
+    secrets: &Secrets<'_>,
     problems: &mut Problems,
 ) -> Vec<Option<TlsSecret>> {
     let namespace = &*view.subject.object.namespace;

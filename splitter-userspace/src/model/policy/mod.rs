@@ -5,6 +5,7 @@
 
 mod addresses;
 mod affinity;
+mod client_cert;
 mod error_pages;
 mod exchange;
 mod redirect;
@@ -20,6 +21,7 @@ use super::BackendKey;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
+pub use client_cert::{ClientCert, ClientVerify};
 pub use error_pages::ErrorPages;
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::{HttpsRedirect, Redirect};
@@ -52,6 +54,9 @@ pub struct Policy {
     /// Who may call, by address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Addresses>,
+    /// Who may call, by certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_cert: Option<ClientCert>,
     /// How the pods are spoken to.
     #[serde(skip_serializing_if = "Exchange::is_default")]
     pub exchange: Exchange,

@@ -4,6 +4,7 @@
 
 pub mod affinity;
 mod body;
+mod client_cert;
 mod redirect;
 mod reply;
 mod rewrite;
@@ -14,6 +15,7 @@ use http::header::{CONNECTION, HOST};
 use http::{HeaderValue, Version, request, response};
 
 pub use body::admit;
+pub use client_cert::{Verdict, certify, is_own_field, same_host};
 pub use reply::{Refusal, Reply};
 pub use rewrite::Rewritten;
 

@@ -5,6 +5,7 @@ mod access_log;
 mod addresses;
 pub(super) mod affinity;
 mod body;
+mod client_cert;
 mod error_pages;
 mod exchange;
 mod flag;
@@ -22,6 +23,7 @@ use super::View;
 use super::report::Problems;
 use crate::model::{BackendFault, Policy};
 
+pub(super) use client_cert::asks_for_certificate;
 pub(super) use https::HttpsTerms;
 pub(super) use rewrite::PathTerms;
 pub(super) use service_upstream::service_upstream;
@@ -34,6 +36,12 @@ const SUPPORTED: &[&str] = &[
     "affinity-mode",
     "allowlist-source-range",
     "app-root",
+    "auth-tls-error-page",
+    "auth-tls-match-cn",
+    "auth-tls-pass-certificate-to-upstream",
+    "auth-tls-secret",
+    "auth-tls-verify-client",
+    "auth-tls-verify-depth",
     "backend-protocol",
     "client-body-buffer-size",
     "custom-http-errors",
@@ -109,6 +117,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
     let (paths, rewrite) = rewrite::read(view, problems);
     let mut closed = Closed(unsupported::close(view, problems));
     let addresses = closed.unless(addresses::read(view, problems));
+    let client_cert = closed.unless(client_cert::read(view, problems));
     let mut exchange = exchange::read(view, problems);
     if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
         exchange.protocol = protocol;
@@ -118,6 +127,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         closed: closed.0.or(broken),
         policy: Policy {
             addresses,
+            client_cert,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
             // It depends on the host, see `site`.

@@ -84,7 +84,6 @@ impl Meaning {
         };
         match name {
             "satisfy" => Meaning::Guard,
-            "auth-tls-verify-client" => guard_unless(value == "off"),
             "enable-modsecurity" | "enable-owasp-core-rules" => {
                 guard_unless(parse_bool(value) == Some(false))
             }

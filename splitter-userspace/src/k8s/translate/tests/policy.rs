@@ -20,8 +20,6 @@ fn guards_close_the_ingress() {
         ("auth-url", "http://auth.example/"),
         ("auth-type", "basic"),
         ("auth-secret", "basic"),
-        ("auth-tls-secret", "ns/ca"),
-        ("auth-tls-verify-client", "on"),
         ("auth-snippet", "x"),
         ("satisfy", "any"),
         ("enable-modsecurity", "true"),
@@ -210,6 +208,22 @@ fn secret(namespace: &str, data: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: {namespace}}}\n{data}\n---\n"
     )
+}
+
+#[test]
+fn whose_certificate_is_good_must_be_told() {
+    let invalid = |name: &str, value: &str| {
+        let found = with(name, value);
+        let problem = format!("metadata.annotations.{name} !client-cert-invalid");
+        assert_eq!(found, ("m!GuardInvalid=100".to_owned(), vec![problem]));
+    };
+    invalid("auth-tls-secret", "");
+    invalid("auth-tls-secret", "ca");
+    invalid("auth-tls-secret", "ns/ca");
+    invalid("auth-tls-secret", "other/ca");
+    invalid("auth-tls-verify-client", "on");
+    invalid("auth-tls-match-cn", "CN=a");
+    invalid("auth-tls-verify-depth", "1");
 }
 
 #[test]
