@@ -16,11 +16,13 @@ pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use policy::{
-    AddressSet, Addresses, Affinity, AffinityMode, Exchange, Failures, NotARange, Policy, Protocol,
-    Redirect, Retry, SameSite, SessionCookie, Side, SplitPolicy, subscriber,
+    AddressSet, Addresses, Affinity, AffinityMode, Balance, Exchange, Failures, HashBy, Mirror,
+    NotARange, Piece, Policy, Protocol, Redirect, Retry, SameSite, SessionCookie, Side, SplitKey,
+    SplitPolicy, subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{
-    CookieTest, HeaderTest, MAX_VARIANTS, Pattern, Rule, STABLE, Split, Test, Variant, Weights,
+    CookieTest, HeaderTest, MAX_VARIANTS, Pattern, Rule, STABLE, Split, Test, ValueTest, Variant,
+    Weights,
 };

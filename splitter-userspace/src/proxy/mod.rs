@@ -16,6 +16,7 @@ mod headers;
 mod io;
 mod journal;
 mod listen;
+mod mirror;
 mod origin;
 mod policy;
 mod pool;

@@ -19,6 +19,7 @@ use super::fault::Fault;
 use super::forward::{Exchanged, forward};
 use super::headers::{self, Forwarded};
 use super::journal::Journal;
+use super::mirror;
 use super::policy::affinity::Visit;
 use super::policy::{self, Asked, Refusal, Reply};
 use super::target;
@@ -66,7 +67,10 @@ pub async fn serve(
     } = prepared;
     match forward(&worker, &backend, request, &terms, &mut journal).await {
         Ok(exchanged) => answer(&worker, &client, exchanged, upgrade, journal),
-        Err(fault) => own_answer(&worker, fault, journal),
+        Err(fault) => {
+            journal.observe_speed();
+            own_answer(&worker, fault, journal)
+        }
     }
 }
 
@@ -109,7 +113,7 @@ fn prepare(
     }
     policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let terms = Terms::new(worker.timeouts(), policy);
-    let backend = worker.choose(&place, parts, journal)?;
+    let backend = worker.choose(&place, host_text, parts, journal)?;
 
     let address = match journal.caller() {
         caller if caller == client.origin.client => client.forwarded_for.clone(),
@@ -161,6 +165,10 @@ fn prepare(
     if let Some(policy) = policy {
         policy::toward(policy, parts);
     }
+    let split = place.location().and_then(|it| it.split.policy.as_deref());
+    if let Some(split) = split.filter(|it| !it.mirrors.is_empty()) {
+        mirror::copy(worker, &split.mirrors, parts, body, &terms, journal);
+    }
     Ok(Prepared {
         upgrade,
         backend,
@@ -186,6 +194,7 @@ fn answer(
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     let Exchanged { response, upstream } = exchanged;
+    journal.observe_speed();
     let (mut parts, body) = response.into_parts();
     if !headers::has_known_coding(&parts.headers) {
         return own_answer(worker, Fault::UpstreamInvalid, journal);

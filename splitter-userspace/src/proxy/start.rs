@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::clock::TICK;
 use super::fault::Fault;
 use super::listen::{Acceptor, Sockets};
+use super::mirror::Mirrors;
 use super::worker::{Classes, Worker, WorkerParts};
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
@@ -180,6 +181,7 @@ impl Thread {
             ejections: self
                 .registry
                 .counter(&ENDPOINT_EJECTIONS, &[("pool", self.config.name)]),
+            mirrors: Mirrors::new(&self.registry, self.config.name),
         });
         tokio::task::spawn_local(worker.flusher().clone().run());
         tokio::task::spawn_local(follow(worker.clone(), self.live));

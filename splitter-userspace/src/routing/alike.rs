@@ -46,7 +46,11 @@ impl Key {
                 self.value(seen::cookie(shown.headers, name).unwrap_or_default());
             }
             Piece::Argument(name) => {
-                self.value(seen::argument(shown.query, name).unwrap_or_default().as_bytes());
+                self.value(
+                    seen::argument(shown.query, name)
+                        .unwrap_or_default()
+                        .as_bytes(),
+                );
             }
         }
     }
@@ -85,18 +89,63 @@ mod tests {
         };
         let other = headers(&[("x-user", "v"), ("cookie", "sid=2")]);
         let rows: [(Piece, Shown<'_>); 9] = [
-            (Piece::RequestUri, Shown { query: "id=8", ..base }),
+            (
+                Piece::RequestUri,
+                Shown {
+                    query: "id=8",
+                    ..base
+                },
+            ),
             (Piece::Uri, Shown { path: "/q", ..base }),
-            (Piece::Query, Shown { query: "id=7", ..base }),
-            (Piece::Host, Shown { host: "b.test", ..base }),
-            (Piece::Address, Shown { client: "10.0.0.2".parse().unwrap(), ..base }),
-            (Piece::Method, Shown { method: "PUT", ..base }),
+            (
+                Piece::Query,
+                Shown {
+                    query: "id=7",
+                    ..base
+                },
+            ),
+            (
+                Piece::Host,
+                Shown {
+                    host: "b.test",
+                    ..base
+                },
+            ),
+            (
+                Piece::Address,
+                Shown {
+                    client: "10.0.0.2".parse().unwrap(),
+                    ..base
+                },
+            ),
+            (
+                Piece::Method,
+                Shown {
+                    method: "PUT",
+                    ..base
+                },
+            ),
             (
                 Piece::Header(HeaderName::from_static("x-user")),
-                Shown { headers: &other, ..base },
+                Shown {
+                    headers: &other,
+                    ..base
+                },
             ),
-            (Piece::Cookie("sid".into()), Shown { headers: &other, ..base }),
-            (Piece::Argument("ID".into()), Shown { query: "id=8", ..base }),
+            (
+                Piece::Cookie("sid".into()),
+                Shown {
+                    headers: &other,
+                    ..base
+                },
+            ),
+            (
+                Piece::Argument("ID".into()),
+                Shown {
+                    query: "id=8",
+                    ..base
+                },
+            ),
         ];
         for (index, (piece, changed)) in rows.iter().enumerate() {
             let by = by(&[Piece::Text("x".into()), piece.clone()]);
@@ -105,7 +154,11 @@ mod tests {
             assert_ne!(key(&by, &base), key(&by, changed), "{index}");
         }
         let user = by(&[Piece::Header(HeaderName::from_static("x-user"))]);
-        let elsewhere = Shown { path: "/q", host: "b.test", ..base };
+        let elsewhere = Shown {
+            path: "/q",
+            host: "b.test",
+            ..base
+        };
         assert_eq!(key(&user, &base), key(&user, &elsewhere));
     }
 

@@ -5,6 +5,7 @@
 
 mod addresses;
 mod affinity;
+mod balance;
 mod exchange;
 mod redirect;
 mod split;
@@ -15,9 +16,10 @@ use serde::Serialize;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
+pub use balance::{Balance, HashBy, Piece};
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::Redirect;
-pub use split::SplitPolicy;
+pub use split::{Mirror, SplitKey, SplitPolicy};
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
 /// `Policy` at all, so that it pays for none.

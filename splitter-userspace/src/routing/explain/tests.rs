@@ -237,6 +237,7 @@ fn a_session_is_shown_and_comes_before_the_rules() {
     let mut location = snapshot.locations[0].as_ref().clone();
     let policy = SplitPolicy {
         affinity: Some(affinity(&[true, true])),
+        ..SplitPolicy::default()
     };
     location.split.policy = policy.into_shared();
     snapshot.locations[0] = Arc::new(location);

@@ -12,14 +12,6 @@ use crate::k8s::translate::golang::{atoi, parse_bool};
 use crate::k8s::translate::report::Problems;
 use crate::model::{Balance, HashBy, Piece};
 
-/// The annotations that are read here.
-pub(in crate::k8s::translate) const NAMES: [&str; 4] = [
-    "load-balance",
-    "upstream-hash-by",
-    "upstream-hash-by-subset",
-    "upstream-hash-by-subset-size",
-];
-
 /// Endpoints of a subset when no annotation says how many, as in ingress-nginx.
 const SUBSET: u16 = 3;
 
@@ -98,9 +90,10 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
             pieces.push(Piece::Text(before.into()));
         }
         let (name, left) = name(after).ok_or("a $ must be followed by a name or by {name}")?;
-        pieces.push(variable(name).ok_or_else(|| {
-            format!("the variable ${name} is not supported in a hash key")
-        })?);
+        pieces.push(
+            variable(name)
+                .ok_or_else(|| format!("the variable ${name} is not supported in a hash key"))?,
+        );
         rest = left;
     }
     if !rest.is_empty() {
@@ -164,7 +157,9 @@ mod tests {
 
     fn shown(text: &str) -> Result<String, String> {
         let pieces = pieces(text)?;
-        let texts = pieces.iter().map(|piece| serde_json::to_value(piece).unwrap());
+        let texts = pieces
+            .iter()
+            .map(|piece| serde_json::to_value(piece).unwrap());
         let texts: Vec<String> = texts.map(|it| it.as_str().unwrap().to_owned()).collect();
         Ok(texts.join("|"))
     }
@@ -186,7 +181,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_key_is_refused() {
-        for text in ["", "text", "$", "$$", "${", "${}", "${host", "$nope", "$http_", "$cookie_"] {
+        for text in [
+            "", "text", "$", "$$", "${", "${}", "${host", "$nope", "$http_", "$cookie_",
+        ] {
             assert!(shown(text).is_err(), "{text}");
         }
         assert!(shown(&"$host".repeat(32)).is_ok());

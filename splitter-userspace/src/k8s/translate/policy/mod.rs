@@ -4,6 +4,7 @@
 mod access_log;
 mod addresses;
 pub(super) mod affinity;
+pub(super) mod balance;
 mod body;
 mod exchange;
 mod redirect;
@@ -11,9 +12,12 @@ mod retry;
 mod unsupported;
 mod upstream_host;
 
+use http::HeaderName;
+
 use super::View;
+use super::canary_own;
 use super::report::Problems;
-use crate::model::{BackendFault, Policy};
+use crate::model::{BackendFault, Balance, Policy};
 
 pub(super) use unsupported::canary_policy;
 
@@ -25,6 +29,7 @@ const SUPPORTED: &[&str] = &[
     "client-body-buffer-size",
     "denylist-source-range",
     "enable-access-log",
+    "load-balance",
     "permanent-redirect",
     "permanent-redirect-code",
     "proxy-body-size",
@@ -52,6 +57,9 @@ const SUPPORTED: &[&str] = &[
     "session-cookie-secure",
     "temporal-redirect",
     "temporal-redirect-code",
+    "upstream-hash-by",
+    "upstream-hash-by-subset",
+    "upstream-hash-by-subset-size",
     "upstream-vhost",
     "whitelist-source-range",
 ];
@@ -72,6 +80,10 @@ pub(super) struct MainPolicy {
 pub(super) struct SplitWish {
     /// Session affinity.
     pub affinity: Option<affinity::Wish>,
+    /// How Endpoints are chosen.
+    pub balance: Option<Balance>,
+    /// The header that names who answered.
+    pub response_header: Option<HeaderName>,
 }
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
@@ -93,6 +105,8 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         },
         split: SplitWish {
             affinity: affinity::read(view, problems),
+            balance: balance::read(view, problems),
+            response_header: canary_own::response_header(view, problems),
         },
     }
 }

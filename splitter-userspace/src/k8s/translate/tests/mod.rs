@@ -13,6 +13,7 @@ mod classes;
 mod defaults;
 mod issues;
 mod oracle;
+mod own;
 mod policy;
 mod property;
 mod rules;
