@@ -17,6 +17,7 @@ pub mod manifests;
 pub mod noise;
 pub mod prometheus;
 pub mod telemetry;
+pub mod tls;
 pub mod vm;
 
 use std::time::{Duration, Instant};

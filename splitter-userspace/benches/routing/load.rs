@@ -170,6 +170,7 @@ fn snapshot(keys: &BTreeMap<LocationKey, bool>) -> Snapshot {
         hosts,
         locations: keys.iter().map(location).collect(),
         backends: vec![],
+        ..Snapshot::default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::Args;
@@ -11,6 +12,7 @@ use super::class_args::ClassArgs;
 use crate::config::ClassSettings;
 use crate::k8s::{MAX_FILE_BYTES, Manifests, translate};
 use crate::model::{Problem, Severity};
+use crate::tls::{CertStore, Demand};
 
 /// Arguments of `splitter check`.
 #[derive(Args, Clone, Debug)]
@@ -107,6 +109,13 @@ pub fn check(
     };
     let translation = translate(&objects, class);
     problems.extend(translation.problems);
+    let (_, faulty) = CertStore::new(SystemTime::now())?.update(Demand {
+        hosts: &translation.snapshot.tls,
+        secrets: &translation.secrets,
+        default: None,
+        now: SystemTime::now(),
+    });
+    problems.extend(faulty);
     let errors = problems
         .iter()
         .filter(|it| it.severity == Severity::Error)

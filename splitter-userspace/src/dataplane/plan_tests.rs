@@ -25,6 +25,7 @@ fn snapshot(places: &[Place<'_>]) -> Snapshot {
         hosts: Vec::new(),
         backends: backends.collect(),
         locations,
+        ..Snapshot::default()
     }
 }
 

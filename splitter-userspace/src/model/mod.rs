@@ -9,8 +9,10 @@ mod location;
 mod object;
 mod policy;
 mod problem;
+mod secret;
 mod snapshot;
 mod split;
+mod tls;
 
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
@@ -21,8 +23,10 @@ pub use policy::{
     SplitPolicy, subscriber,
 };
 pub use problem::{Problem, Severity};
+pub use secret::{SecretData, SecretSource};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{
     CookieTest, HeaderTest, MAX_VARIANTS, Pattern, Rule, STABLE, Split, Test, ValueTest, Variant,
     Weights,
 };
+pub use tls::{TlsHost, TlsSecret};

@@ -48,6 +48,8 @@ pub struct Journal {
     pub upstream: Option<UpstreamRecord>,
     /// When the (last) Endpoint was chosen.
     pub picked: Option<Instant>,
+    /// Whether the client is to be told faults in gRPC's words too.
+    pub grpc: bool,
     /// The request's body, if it has one.
     pub upload: Option<Rc<Upload>>,
     status: u16,
@@ -97,6 +99,7 @@ impl Journal {
             visit: Visit::default(),
             upstream: None,
             picked: None,
+            grpc: false,
             upload: None,
             status: 0,
             response_bytes: 0,
@@ -177,6 +180,7 @@ impl Journal {
             response_bytes: 0,
             fault: None,
             policy: None,
+            grpc: self.grpc,
             done: true,
             _open: self.worker.connections().request(),
         })

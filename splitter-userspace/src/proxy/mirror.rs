@@ -142,13 +142,17 @@ async fn send(
 
 /// Reads an answer to its end, so that the connection can be used again.
 async fn read_away(worker: &Rc<Worker>, exchanged: Exchanged, journal: Box<Journal>) {
-    let Exchanged { response, upstream } = exchanged;
-    let mut body = AnswerBody::stream(
-        response.into_body(),
-        upstream,
-        worker.pool().clone(),
-        journal,
-    );
+    let mut body = match exchanged {
+        Exchanged::Http1 { response, upstream } => AnswerBody::stream(
+            response.into_body(),
+            upstream,
+            worker.pool().clone(),
+            journal,
+        ),
+        Exchanged::Http2 { response, hold } => {
+            AnswerBody::http2(response.into_body(), hold, journal)
+        }
+    };
     let mut left = ANSWER_MAX;
     while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let size = frame.data_ref().map_or(0, |data| data.len() as u64);

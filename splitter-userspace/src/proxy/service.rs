@@ -3,7 +3,7 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
@@ -17,7 +17,9 @@ use super::body::{AnswerBody, RequestBody};
 use super::client::{Client, Protocol, text_value};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
+use super::grpc;
 use super::headers::{self, Forwarded};
+use super::http2::{self, Hold};
 use super::journal::Journal;
 use super::mirror;
 use super::policy::affinity::Visit;
@@ -74,10 +76,17 @@ pub async fn serve(
     }
 }
 
+/// Another protocol on the same connection.
+struct Upgrade {
+    protocol: HeaderValue,
+    /// For which the connection is then kept without a byte either way.
+    idle: Duration,
+}
+
 /// What is known of a request before it is sent.
 struct Prepared {
-    /// The protocol that the client asks to change to.
-    upgrade: Option<HeaderValue>,
+    /// What the client asks to change to.
+    upgrade: Option<Upgrade>,
     /// Who answers.
     backend: Arc<Backend>,
     /// How it is asked.
@@ -111,8 +120,10 @@ fn prepare(
         };
         policy::enter(policy, &asked)?;
     }
-    policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let terms = Terms::new(worker.timeouts(), policy);
+    let http2 = terms.protocol == model::Protocol::Grpc;
+    journal.grpc = http2 && grpc::is_grpc(&parts.headers);
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let backend = worker.choose(&place, host_text, parts, journal)?;
 
     let address = match journal.caller() {
@@ -165,12 +176,18 @@ fn prepare(
     if let Some(policy) = policy {
         policy::toward(policy, parts);
     }
+    if http2 {
+        http2::into_http2(parts)?;
+    }
     let split = place.location().and_then(|it| it.split.policy.as_deref());
     if let Some(split) = split.filter(|it| !it.mirrors.is_empty()) {
         mirror::copy(worker, &split.mirrors, parts, body, &terms, journal);
     }
     Ok(Prepared {
-        upgrade,
+        upgrade: upgrade.map(|protocol| Upgrade {
+            protocol,
+            idle: terms.tunnel,
+        }),
         backend,
         terms,
     })
@@ -185,17 +202,39 @@ fn origin_form(uri: &Uri) -> Uri {
     target.map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
+/// Where an answer's body comes from.
+enum From {
+    Http1(Incoming, Box<Upstream>),
+    Http2(Incoming, Hold),
+}
+
+impl From {
+    fn body(&self) -> &Incoming {
+        match self {
+            From::Http1(body, _) | From::Http2(body, _) => body,
+        }
+    }
+}
+
 /// Passes the backend's answer on.
 fn answer(
     worker: &Rc<Worker>,
     client: &Rc<Client>,
     exchanged: Exchanged,
-    upgrade: Option<HeaderValue>,
+    upgrade: Option<Upgrade>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
-    let Exchanged { response, upstream } = exchanged;
     journal.observe_speed();
-    let (mut parts, body) = response.into_parts();
+    let (mut parts, from) = match exchanged {
+        Exchanged::Http1 { response, upstream } => {
+            let (parts, body) = response.into_parts();
+            (parts, From::Http1(body, upstream))
+        }
+        Exchanged::Http2 { response, hold } => {
+            let (parts, body) = response.into_parts();
+            (parts, From::Http2(body, hold))
+        }
+    };
     if !headers::has_known_coding(&parts.headers) {
         return own_answer(worker, Fault::UpstreamInvalid, journal);
     }
@@ -205,9 +244,12 @@ fn answer(
     parts.version = Version::HTTP_11;
     policy::answered(&journal, &mut parts);
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return switch(worker, client, parts, upstream, upgrade, journal);
+        return match from {
+            From::Http1(_, upstream) => switch(worker, client, parts, upstream, upgrade, journal),
+            From::Http2(..) => own_answer(worker, Fault::UpstreamInvalid, journal),
+        };
     }
-    if journal.is_http10() && body.size_hint().exact().is_none() {
+    if journal.is_http10() && from.body().size_hint().exact().is_none() {
         // The close is what tells the client the end.
         client.answer_until_close();
         parts
@@ -216,7 +258,12 @@ fn answer(
     }
     close_if_draining(worker, client, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
-    let body = AnswerBody::stream(body, upstream, worker.pool().clone(), journal);
+    let body = match from {
+        From::Http1(body, upstream) => {
+            AnswerBody::stream(body, upstream, worker.pool().clone(), journal)
+        }
+        From::Http2(body, hold) => AnswerBody::http2(body, hold, journal),
+    };
     Ok(Response::from_parts(parts, body))
 }
 
@@ -226,15 +273,15 @@ fn switch(
     client: &Rc<Client>,
     mut parts: response::Parts,
     upstream: Box<Upstream>,
-    upgrade: Option<HeaderValue>,
+    upgrade: Option<Upgrade>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
-    let tunnel = upgrade.and_then(|protocol| Some((protocol, upstream.into_tunnel()?)));
-    let Some((protocol, tunnel)) = tunnel else {
+    let tunnel = upgrade.and_then(|upgrade| Some((upgrade, upstream.into_tunnel()?)));
+    let Some((Upgrade { protocol, idle }, tunnel)) = tunnel else {
         // Nobody asked for it, or the backend broke off: the client cannot go on with it.
         return own_answer(worker, Fault::UpstreamInvalid, journal);
     };
-    client.set_tunnel(tunnel);
+    client.set_tunnel(tunnel, idle);
     parts.headers.insert(UPGRADE, protocol);
     parts
         .headers
@@ -256,6 +303,9 @@ fn own_answer(
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     journal.answer(status.as_u16(), Some(fault));
+    if journal.grpc {
+        return Ok(grpc_answer(fault, journal));
+    }
     let text = own_text(fault);
     let mut response = Response::builder()
         .status(status)
@@ -279,6 +329,16 @@ fn own_answer(
     response
         .body(AnswerBody::whole(body, journal))
         .map_err(io::Error::other)
+}
+
+/// The proxy's own answer to a client that speaks gRPC: a head without a body.
+fn grpc_answer(fault: Fault, journal: Box<Journal>) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::whole(Bytes::new(), journal));
+    *response.status_mut() = fault.status();
+    let headers = response.headers_mut();
+    headers.insert(SERVER, NAME);
+    grpc::say(fault, headers);
+    response
 }
 
 /// The answer of a policy.

@@ -14,7 +14,9 @@ use super::client::Client;
 use super::clock::Clock;
 use super::fault::Fault;
 use super::flush::Flusher;
+use super::handshake::Handshakes;
 use super::headers::X_REQUEST_ID;
+use super::http2::Http2Pool;
 use super::journal::Journal;
 use super::mirror::Mirrors;
 use super::pool::UpstreamPool;
@@ -27,6 +29,7 @@ use crate::routing::{
     resolve,
 };
 use crate::telemetry::{ConnectionMetrics, Counter, Record, WorkerLog, WorkerMetrics};
+use crate::tls::Certificates;
 
 /// The longest X-Request-ID that is taken over from a trusted client, in bytes.
 const REQUEST_ID_MAX: usize = 128;
@@ -60,6 +63,10 @@ pub trait Classes: Send + Sync {
 pub struct WorkerParts {
     /// The state that it starts with.
     pub live: Arc<Live>,
+    /// What handshakes are made with, to begin with.
+    pub certificates: Arc<Certificates>,
+    /// Counts and bounds handshakes.
+    pub handshakes: Handshakes,
     /// Where the weights are.
     pub weights: Arc<dyn WeightSource>,
     /// Where clients are.
@@ -85,11 +92,14 @@ pub struct WorkerParts {
 /// See the module's text.
 pub struct Worker {
     current: RefCell<Rc<Current>>,
+    certificates: RefCell<Arc<Certificates>>,
+    handshakes: Handshakes,
     weights: Arc<dyn WeightSource>,
     classes: Arc<dyn Classes>,
     clock: Rc<Clock>,
     flusher: Rc<Flusher>,
     pool: Rc<UpstreamPool>,
+    http2: Rc<Http2Pool>,
     timeouts: Rc<Timeouts>,
     limits: Limits,
     real_ip: RealIp,
@@ -109,12 +119,16 @@ impl Worker {
     /// Must be called on the worker's thread.
     pub fn new(parts: WorkerParts) -> Rc<Self> {
         let mut chance = fastrand::Rng::new();
+        let (clock, flusher) = (Clock::new(), Rc::<Flusher>::default());
         Rc::new(Worker {
             current: RefCell::new(Rc::new(Current { live: parts.live })),
+            certificates: RefCell::new(parts.certificates),
+            handshakes: parts.handshakes,
             weights: parts.weights,
             classes: parts.classes,
-            clock: Clock::new(),
-            flusher: Rc::default(),
+            http2: Http2Pool::new(&clock, &flusher, &parts.timeouts),
+            clock,
+            flusher,
             pool: Rc::new(UpstreamPool::new(
                 parts.limits.upstream_idle_per_endpoint,
                 parts.timeouts.upstream_idle,
@@ -148,6 +162,21 @@ impl Worker {
         let highest = used.map(|slot| slot.0 as usize + 1).max();
         self.blocks.borrow_mut().reserve(highest.unwrap_or(0));
         *self.current.borrow_mut() = Rc::new(Current { live });
+    }
+
+    /// Takes over newly published certificates: the next handshake is made with them.
+    pub fn publish_certificates(&self, certificates: Arc<Certificates>) {
+        *self.certificates.borrow_mut() = certificates;
+    }
+
+    /// What a handshake that begins now is made with.
+    pub fn certificates(&self) -> Arc<Certificates> {
+        self.certificates.borrow().clone()
+    }
+
+    /// Counts and bounds handshakes.
+    pub fn handshakes(&self) -> &Handshakes {
+        &self.handshakes
     }
 
     /// Finds the Location of a request and notes it in `journal`.
@@ -300,6 +329,7 @@ impl Worker {
     /// Called every tick: time goes on, idle connections go, the log is handed over.
     pub fn tick(&self) {
         self.clock.tick();
+        self.http2.tick();
         if self.clock.now().is_multiple_of(4) {
             self.pool.sweep();
         }
@@ -345,6 +375,11 @@ impl Worker {
     /// The kept connections.
     pub fn pool(&self) -> &Rc<UpstreamPool> {
         &self.pool
+    }
+
+    /// The HTTP/2 connections to Endpoints.
+    pub fn http2(&self) -> &Rc<Http2Pool> {
+        &self.http2
     }
 
     /// How long things may take.

@@ -60,6 +60,7 @@ pub(crate) fn snapshot(lines: &[Line<'_>]) -> Snapshot {
         hosts,
         locations,
         backends,
+        ..Snapshot::default()
     }
 }
 

@@ -8,7 +8,8 @@ mod side;
 pub use access_log::{AccessLog, AccessLogError, BUFFER_BYTES, QUEUE_BUFFERS, WorkerLog};
 pub use metrics::{
     ConfigMetrics, ConnectionMetrics, ControllerLabels, Counter, ENDPOINT_EJECTIONS, Family, Gauge,
-    Labels, MAX_SERIES, MIRRORED, MetricKind, OpenGuard, Registry, STEER, STEERING_MODE, Text,
+    INTERFACE_CHANGES, Labels, MAX_SERIES, MIRRORED, MetricKind, OpenGuard, Registry,
+    SSL_CERTIFICATE_INFO, SSL_EXPIRE_TIME, STEER, STEERING_MODE, TLS_HANDSHAKES, Text,
     WATCH_FAILURES, WEIGHT_OVERRIDES, WorkerMetrics, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
 

@@ -244,6 +244,7 @@ fn snapshot() -> Snapshot {
         hosts: Vec::new(),
         locations: vec![Arc::new(location)],
         backends: vec![backend("shop"), backend("shop-new")],
+        ..Snapshot::default()
     }
 }
 

@@ -22,6 +22,7 @@ mod redirect;
 mod retry;
 mod times;
 mod upstream_host;
+mod websocket;
 
 use splitter::config::{Limits, Settings};
 use splitter_tests::backend::Backend;

@@ -47,6 +47,7 @@ fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
         hosts,
         locations,
         backends: vec![],
+        ..Snapshot::default()
     }
 }
 

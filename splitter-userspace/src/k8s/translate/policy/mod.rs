@@ -7,6 +7,7 @@ pub(super) mod affinity;
 pub(super) mod balance;
 mod body;
 mod exchange;
+mod protocol;
 mod redirect;
 mod retry;
 mod unsupported;
@@ -26,6 +27,7 @@ const SUPPORTED: &[&str] = &[
     "affinity",
     "affinity-mode",
     "allowlist-source-range",
+    "backend-protocol",
     "client-body-buffer-size",
     "denylist-source-range",
     "enable-access-log",
@@ -88,18 +90,19 @@ pub(super) struct SplitWish {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
-    let mut closed = unsupported::close(view, problems);
-    let addresses = addresses::read(view, problems).unwrap_or_else(|fault| {
-        closed = closed.into_iter().chain([fault]).min();
-        None
-    });
+    let mut closed = Closed(unsupported::close(view, problems));
+    let addresses = closed.unless(addresses::read(view, problems));
+    let mut exchange = exchange::read(view, problems);
+    if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
+        exchange.protocol = protocol;
+    }
     MainPolicy {
-        closed,
+        closed: closed.0,
         policy: Policy {
             addresses,
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
-            exchange: exchange::read(view, problems),
+            exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
         },
@@ -108,6 +111,19 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
             balance: balance::read(view, problems),
             response_header: canary_own::response_header(view, problems),
         },
+    }
+}
+
+/// Why the Locations must not be served, if so. The guard is the one to name when there is more.
+struct Closed(Option<BackendFault>);
+
+impl Closed {
+    /// What was read, or nothing, and the fault noted.
+    fn unless<T: Default>(&mut self, read: Result<T, BackendFault>) -> T {
+        read.unwrap_or_else(|fault| {
+            self.0 = self.0.into_iter().chain([fault]).min();
+            T::default()
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! The annotations that only we know.
 
+use proptest::prelude::*;
+
 use super::support::{Ing, canary, main, problems_of, run};
 use crate::model::{Rule, Snapshot, SplitKey, Test, ValueTest};
 
@@ -117,7 +119,7 @@ fn the_oldest_key_counts() {
     let translation = run(&[
         main("m").on("a", "/", "m"),
         with("c", "cookie:one").at(1).on("a", "/", "c"),
-        with("d", "cookie:two").at(2).on("a", "/", "d"),
+        with("d", "cookie:two").at(2).on("a", "/", "c"),
         with("e", "cookie:one").at(3).on("a", "/", "c"),
     ]);
     let key = translation.snapshot.locations[0].split.key();
@@ -227,5 +229,35 @@ fn they_count_with_our_own_prefix_only() {
             message.contains(&format!("splitter.io/{name}")),
             "{message}"
         );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever is written, nothing panics, and a value either counts or is reported.
+    #[test]
+    fn any_value_counts_or_is_reported(
+        name in prop::sample::select(&[
+            "canary-by-query", "canary-by-source-range", "canary-hash-by",
+            "canary-response-header", "mirror", "load-balance", "upstream-hash-by",
+            "affinity-canary-behavior",
+        ][..]),
+        value in prop_oneof![
+            any::<String>(), "[$a-z_{}]{0,24}", "(header|cookie|query):[ -~]{0,8}",
+            "[0-9a-f.:/, ]{0,40}", "[0-9]{0,4}[.][0-9]{0,5}",
+        ],
+    ) {
+        let note = [(name, value.as_str())];
+        let (snapshot, problems) = on_both(&[], &note);
+        let split = &snapshot.locations[0].split;
+        let counts = split.policy.is_some() || !split.rules.is_empty();
+        let says_nothing = match name {
+            "load-balance" => value.trim() == "round_robin",
+            "affinity-canary-behavior" => matches!(value.trim(), "sticky" | "legacy"),
+            "mirror" => value.trim().trim_matches(['0', '.']).is_empty(),
+            _ => false,
+        };
+        prop_assert!(counts || says_nothing || !problems.is_empty(), "{name}: {value:?}");
     }
 }
