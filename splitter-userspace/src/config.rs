@@ -130,6 +130,10 @@ pub struct ClassSettings {
     /// Annotation prefix (`--annotations-prefix`), default `nginx.ingress.kubernetes.io`;
     /// `splitter.io` is always accepted too.
     pub annotations_prefix: String,
+    /// Do as ingress-nginx does where the default is to keep the effect of an annotation within its
+    /// Ingress (`--strict-nginx`), default false: `use-regex` and `rewrite-target` make patterns of
+    /// all paths of a host.
+    pub strict_nginx: bool,
 }
 
 impl Default for ClassSettings {
@@ -142,6 +146,7 @@ impl Default for ClassSettings {
             ],
             without_class: false,
             annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
+            strict_nginx: false,
         }
     }
 }

@@ -128,6 +128,7 @@ impl Common<'_> {
             cpus: cpus.to_vec(),
             timeouts: pool.timeouts,
             limits: pool.limits,
+            https: !self.settings.https.is_empty(),
             real_ip: RealIp {
                 forwarded: self.settings.use_forwarded_headers,
                 proxy_protocol: self.settings.use_proxy_protocol,

@@ -27,6 +27,11 @@ pub struct ClassArgs {
     #[arg(long, env = "SPLITTER_ANNOTATIONS_PREFIX", value_name = "PREFIX",
           default_value = "nginx.ingress.kubernetes.io", value_parser = prefix)]
     pub annotations_prefix: String,
+
+    /// Do as ingress-nginx does with use-regex and rewrite-target: make patterns of all paths of
+    /// every host that one Ingress asks it for.
+    #[arg(long, env = "SPLITTER_STRICT_NGINX", value_parser = BoolishValueParser::new())]
+    pub strict_nginx: bool,
 }
 
 impl From<ClassArgs> for ClassSettings {
@@ -36,6 +41,7 @@ impl From<ClassArgs> for ClassSettings {
             controllers: args.controller_class,
             without_class: args.watch_ingress_without_class,
             annotations_prefix: args.annotations_prefix,
+            strict_nginx: args.strict_nginx,
         }
     }
 }
@@ -112,6 +118,7 @@ mod tests {
             "--watch-ingress-without-class",
             "--annotations-prefix",
             "ingress.example.com",
+            "--strict-nginx",
         ]);
         let expected = ClassSettings {
             ingress_class: "edge".to_owned(),
@@ -120,6 +127,7 @@ mod tests {
                 .to_vec(),
             without_class: true,
             annotations_prefix: "ingress.example.com".to_owned(),
+            strict_nginx: true,
         };
         assert_eq!(settings.unwrap(), expected);
     }

@@ -433,6 +433,7 @@ mod tests {
                 controllers: vec!["own.example/a".to_owned()],
                 without_class: true,
                 annotations_prefix: "own.example".to_owned(),
+                strict_nginx: false,
             },
             workers: 3,
             log_format: LogFormat::Json,

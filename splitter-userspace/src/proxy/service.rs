@@ -23,12 +23,13 @@ use super::http2::{self, Hold};
 use super::journal::Journal;
 use super::mirror;
 use super::policy::affinity::Visit;
-use super::policy::{self, Asked, Refusal, Reply};
+use super::policy::{self, Asked, Refusal, Reply, Rewritten};
 use super::target;
 use super::terms::Terms;
 use super::upstream::Upstream;
-use super::worker::Worker;
+use super::worker::{Place, Worker};
 use crate::model::{self, Backend};
+use crate::routing::{Scheme, Wanted};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -114,11 +115,17 @@ fn prepare(
     }
     let place = worker.find(host_text, parts.uri.path(), journal)?;
     let policy = place.location().and_then(|it| it.policy.as_deref());
+    let mut rewritten = None;
     if let Some(policy) = policy {
+        let listens = worker.listens_for_https();
+        let wanted = wanted(client, &place, parts, host_text, listens);
         let asked = Asked {
             client: journal.caller(),
+            wanted,
         };
         policy::enter(policy, &asked)?;
+        let rewrite = policy.rewrite.as_ref();
+        rewritten = rewrite.map(|it| Rewritten::of(it, &wanted)).transpose()?;
     }
     let terms = Terms::new(worker.timeouts(), policy);
     let http2 = terms.protocol == model::Protocol::Grpc;
@@ -172,6 +179,9 @@ fn prepare(
             .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
     parts.uri = origin_form(&parts.uri);
+    if let Some(rewritten) = rewritten {
+        rewritten.apply(parts);
+    }
     parts.version = Version::HTTP_11;
     if let Some(policy) = policy {
         policy::toward(policy, parts);
@@ -191,6 +201,29 @@ fn prepare(
         backend,
         terms,
     })
+}
+
+/// What the client asks for, as policies see it.
+fn wanted<'a>(
+    client: &Client,
+    place: &'a Place,
+    parts: &'a request::Parts,
+    host: &'a str,
+    listens: bool,
+) -> Wanted<'a> {
+    let said = |name| match client.origin.forwards {
+        true => parts.headers.get(name),
+        false => None,
+    };
+    let proto = said(headers::X_FORWARDED_PROTO).map(HeaderValue::as_bytes);
+    Wanted {
+        scheme: Scheme::of(client.origin.scheme == "https", listens, proto),
+        http_host: host,
+        outer_host: said(headers::X_FORWARDED_HOST).and_then(|host| host.to_str().ok()),
+        path: parts.uri.path(),
+        query: parts.uri.query(),
+        pattern: place.location().and_then(|it| it.pattern.as_ref()),
+    }
 }
 
 /// Path and query alone, byte for byte as they came.

@@ -43,6 +43,8 @@ pub struct ProxyConfig {
     pub limits: Limits,
     /// Who is believed whom they speak for.
     pub real_ip: RealIp,
+    /// Whether this instance listens for https, on whatever address.
+    pub https: bool,
 }
 
 /// Why a pool could not start.
@@ -186,6 +188,7 @@ impl Thread {
             timeouts: self.config.timeouts,
             limits: self.config.limits,
             real_ip: self.config.real_ip,
+            https: self.config.https,
             name: self.config.name,
             metrics: self.registry.worker(self.config.name),
             log: self.log.worker(),

@@ -77,6 +77,8 @@ pub struct WorkerParts {
     pub limits: Limits,
     /// Who is believed whom they speak for.
     pub real_ip: RealIp,
+    /// Whether this instance listens for https, on whatever address.
+    pub https: bool,
     /// The pool's name.
     pub name: &'static str,
     /// Where requests are counted.
@@ -102,6 +104,7 @@ pub struct Worker {
     http2: Rc<Http2Pool>,
     timeouts: Rc<Timeouts>,
     limits: Limits,
+    https: bool,
     real_ip: RealIp,
     name: &'static str,
     chance: RefCell<fastrand::Rng>,
@@ -136,6 +139,7 @@ impl Worker {
             timeouts: Rc::new(parts.timeouts),
             limits: parts.limits,
             real_ip: parts.real_ip,
+            https: parts.https,
             name: parts.name,
             blocks: RefCell::new(Blocks::new(chance.fork())),
             picker: RefCell::new(Picker::new(chance.fork())),
@@ -395,6 +399,11 @@ impl Worker {
     /// Who is believed whom they speak for.
     pub fn real_ip(&self) -> &RealIp {
         &self.real_ip
+    }
+
+    /// Whether this instance listens for https, on whatever address.
+    pub fn listens_for_https(&self) -> bool {
+        self.https
     }
 
     /// The pool's name.

@@ -8,7 +8,9 @@ mod affinity;
 mod balance;
 mod exchange;
 mod redirect;
+mod rewrite;
 mod split;
+mod template;
 
 use std::sync::Arc;
 
@@ -16,10 +18,12 @@ use serde::Serialize;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
-pub use balance::{Balance, HashBy, Piece};
+pub use balance::{Balance, HashBy, HashPart};
 pub use exchange::{Exchange, Failures, Protocol, Retry};
-pub use redirect::Redirect;
+pub use redirect::{HttpsRedirect, Redirect};
+pub use rewrite::Rewrite;
 pub use split::{Mirror, SplitKey, SplitPolicy};
+pub use template::{Piece, Template, TemplateError, Variable};
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
 /// `Policy` at all, so that it pays for none.
@@ -28,6 +32,12 @@ pub struct Policy {
     /// Answers every request by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<Redirect>,
+    /// Answers requests that came by cleartext HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub https: Option<HttpsRedirect>,
+    /// The path that the pods see, instead of the client's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewrite: Option<Rewrite>,
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,

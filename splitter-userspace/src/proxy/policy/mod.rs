@@ -6,6 +6,7 @@ pub mod affinity;
 mod body;
 mod redirect;
 mod reply;
+mod rewrite;
 
 use std::net::IpAddr;
 
@@ -14,16 +15,19 @@ use http::{HeaderValue, Version, request, response};
 
 pub use body::admit;
 pub use reply::{Refusal, Reply};
+pub use rewrite::Rewritten;
 
 use super::fault::Fault;
 use super::journal::Journal;
 use crate::model::{Policy, Protocol};
-use crate::routing::{Aim, Held};
+use crate::routing::{Aim, Held, Wanted};
 
 /// What the gates look at.
-pub struct Asked {
+pub struct Asked<'a> {
     /// The address that the request is from.
     pub client: IpAddr,
+    /// What it asks for.
+    pub wanted: Wanted<'a>,
 }
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
@@ -31,9 +35,14 @@ pub struct Asked {
 ///
 /// # Errors
 /// The answer, if a gate gives one.
-pub fn enter(policy: &Policy, asked: &Asked) -> Result<(), Refusal> {
+pub fn enter(policy: &Policy, asked: &Asked<'_>) -> Result<(), Refusal> {
     if let Some(redirect) = &policy.redirect {
-        return Err(redirect::reply(redirect).into());
+        return Err(redirect::reply(redirect, &asked.wanted).into());
+    }
+    if let Some(https) = policy.https
+        && let Some(reply) = redirect::to_https(https, &asked.wanted)
+    {
+        return Err(reply.into());
     }
     let addresses = policy.addresses.as_ref();
     if addresses.is_some_and(|it| !it.admit(asked.client)) {

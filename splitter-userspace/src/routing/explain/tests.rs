@@ -17,8 +17,8 @@ fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> E
         method: &Method::GET,
         host,
         path,
+        query: None,
         headers: &headers,
-        query: "",
         client: None,
     };
     explain(snapshot, &Router::build(snapshot), &query)

@@ -10,7 +10,7 @@ use crate::k8s::translate::annotations::Annotation;
 use crate::k8s::translate::canary::given;
 use crate::k8s::translate::golang::{atoi, parse_bool};
 use crate::k8s::translate::report::Problems;
-use crate::model::{Balance, HashBy, Piece};
+use crate::model::{Balance, HashBy, HashPart};
 
 /// Endpoints of a subset when no annotation says how many, as in ingress-nginx.
 const SUBSET: u16 = 3;
@@ -82,12 +82,12 @@ fn size(view: &View<'_>, problems: &mut Problems) -> u16 {
 }
 
 /// Reads text with variables, `$name` or `${name}`, as nginx does.
-fn pieces(text: &str) -> Result<Vec<Piece>, String> {
+fn pieces(text: &str) -> Result<Vec<HashPart>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
         if !before.is_empty() {
-            pieces.push(Piece::Text(before.into()));
+            pieces.push(HashPart::Text(before.into()));
         }
         let (name, left) = name(after).ok_or("a $ must be followed by a name or by {name}")?;
         pieces.push(
@@ -97,9 +97,12 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
         rest = left;
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Text(rest.into()));
+        pieces.push(HashPart::Text(rest.into()));
     }
-    if pieces.iter().all(|piece| matches!(piece, Piece::Text(_))) {
+    if pieces
+        .iter()
+        .all(|piece| matches!(piece, HashPart::Text(_)))
+    {
         return Err("there is no variable in it, so all requests would be alike".to_owned());
     }
     match pieces.len() > PIECES_MAX {
@@ -119,21 +122,21 @@ fn name(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-fn variable(name: &str) -> Option<Piece> {
+fn variable(name: &str) -> Option<HashPart> {
     Some(match name {
-        "request_uri" => Piece::RequestUri,
-        "uri" | "document_uri" => Piece::Uri,
-        "args" | "query_string" => Piece::Query,
-        "host" => Piece::Host,
-        "remote_addr" | "binary_remote_addr" | "the_real_ip" => Piece::Address,
-        "request_method" => Piece::Method,
+        "request_uri" => HashPart::RequestUri,
+        "uri" | "document_uri" => HashPart::Uri,
+        "args" | "query_string" => HashPart::Query,
+        "host" => HashPart::Host,
+        "remote_addr" | "binary_remote_addr" | "the_real_ip" => HashPart::Address,
+        "request_method" => HashPart::Method,
         _ => match name.split_once('_')? {
             ("http", name) => {
                 let name = name.replace('_', "-");
-                Piece::Header(HeaderName::from_bytes(name.as_bytes()).ok()?)
+                HashPart::Header(HeaderName::from_bytes(name.as_bytes()).ok()?)
             }
-            ("cookie", name) if !name.is_empty() => Piece::Cookie(name.into()),
-            ("arg", name) if !name.is_empty() => Piece::Argument(name.into()),
+            ("cookie", name) if !name.is_empty() => HashPart::Cookie(name.into()),
+            ("arg", name) if !name.is_empty() => HashPart::Argument(name.into()),
             _ => return None,
         },
     })
