@@ -11,10 +11,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::UPGRADE;
-use http::{Request, request};
+use http::request;
 use hyper::body::Body;
 
 use super::body::{AnswerBody, RequestBody};
+use super::codec::{BodyLength, Outgoing};
 use super::forward::{Exchanged, forward};
 use super::journal::Journal;
 use super::terms::Terms;
@@ -82,7 +83,7 @@ pub fn copy(
     worker: &Rc<Worker>,
     mirrors: &[Mirror],
     parts: &request::Parts,
-    body: &RequestBody,
+    length: BodyLength,
     terms: &Terms,
     journal: &Journal,
 ) {
@@ -92,15 +93,15 @@ pub fn copy(
         if answers == Some(variant) || !worker.chance(mirror.per_million) {
             continue;
         }
-        if !matches!(body, RequestBody::Empty) || parts.headers.contains_key(UPGRADE) {
+        let empty = matches!(length, BodyLength::None | BodyLength::Known(0));
+        if !empty || parts.headers.contains_key(UPGRADE) {
             worker.mirrors().unfit.inc();
             continue;
         }
         let backend = backend(journal, variant);
         if let (Some(backend), Some(under_way)) = (backend, UnderWay::begin(worker)) {
-            let copy = Request::from_parts(parts.clone(), RequestBody::Empty);
-            let journal = journal.silent();
-            let send = send(under_way, backend, copy, once(terms), journal);
+            let (parts, journal) = (parts.clone(), journal.silent());
+            let send = send(under_way, backend, parts, length, once(terms), journal);
             tokio::task::spawn_local(send);
         }
     }
@@ -123,12 +124,19 @@ fn once(terms: &Terms) -> Terms {
 async fn send(
     under_way: UnderWay,
     backend: Arc<Backend>,
-    copy: Request<RequestBody>,
+    parts: request::Parts,
+    length: BodyLength,
     terms: Terms,
     mut journal: Box<Journal>,
 ) {
     let worker = under_way.0.clone();
-    match forward(&worker, &backend, copy, &terms, &mut journal).await {
+    let copy = Outgoing {
+        parts: &parts,
+        added: None,
+        length,
+    };
+    let body = RequestBody::Empty;
+    match forward(&worker, &backend, &copy, body, &terms, &mut journal).await {
         Ok(exchanged) => {
             worker.mirrors().answered.inc();
             read_away(&worker, exchanged, journal).await;
@@ -143,12 +151,7 @@ async fn send(
 /// Reads an answer to its end, so that the connection can be used again.
 async fn read_away(worker: &Rc<Worker>, exchanged: Exchanged, journal: Box<Journal>) {
     let mut body = match exchanged {
-        Exchanged::Http1 { response, upstream } => AnswerBody::stream(
-            response.into_body(),
-            upstream,
-            worker.pool().clone(),
-            journal,
-        ),
+        Exchanged::Http1 { upstream, .. } => AnswerBody::stream(upstream, worker.pool(), journal),
         Exchanged::Http2 { response, hold } => {
             AnswerBody::http2(response.into_body(), hold, journal)
         }

@@ -7,18 +7,18 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, TRANSFER_ENCODING,
-    UPGRADE,
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, UPGRADE,
 };
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, response};
 use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
 use super::client::{Client, Protocol, text_value};
+use super::codec::{Added, BodyLength, Head, Outgoing};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
 use super::grpc;
-use super::headers::{self, Forwarded};
+use super::headers::{self, Forwarded, Survey};
 use super::http2::{self, Hold};
 use super::journal::Journal;
 use super::mirror;
@@ -62,14 +62,19 @@ pub async fn serve(
         Err(Refusal::Fault(fault)) => return own_answer(&worker, fault, journal),
         Err(Refusal::Reply(reply)) => return policy_answer(&worker, *reply, journal),
     };
-    let request = Request::from_parts(parts, body);
-    let Prepared {
-        upgrade,
-        backend,
-        terms,
-    } = prepared;
-    match forward(&worker, &backend, request, &terms, &mut journal).await {
-        Ok(exchanged) => answer(&worker, &client, exchanged, upgrade, journal),
+    let Prepared { terms, backend, .. } = &prepared;
+    let outgoing = Outgoing {
+        parts: &parts,
+        added: prepared.as_it_came.then(|| Added {
+            host: &prepared.host,
+            request_id: &request_id,
+            lines: &client.forwarded_lines,
+            trailers: prepared.trailers,
+        }),
+        length: prepared.length,
+    };
+    match forward(&worker, backend, &outgoing, body, terms, &mut journal).await {
+        Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
         Err(fault) => {
             journal.observe_speed();
             own_answer(&worker, fault, journal)
@@ -92,6 +97,15 @@ struct Prepared {
     backend: Arc<Backend>,
     /// How it is asked.
     terms: Terms,
+    /// The host as the client wrote it.
+    host: HeaderValue,
+    /// Whether the request is as the client sent it, and what the backend is to see of it is chosen
+    /// while it is written. That is so unless something asks for more than the usual changes.
+    as_it_came: bool,
+    /// Whether the client takes trailers.
+    trailers: bool,
+    /// How the body ends.
+    length: BodyLength,
 }
 
 /// Checks the request, finds who answers it, and makes it what the backend is to see.
@@ -109,7 +123,10 @@ fn prepare(
     let host = target::authority(parts)?;
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
-    headers::strip_underscored(&mut parts.headers);
+    let survey = Survey::of(&parts.headers);
+    if survey.underscored {
+        headers::strip_underscored(&mut parts.headers);
+    }
     if parts.version == Version::HTTP_2 {
         headers::join_cookie(&mut parts.headers);
     }
@@ -132,75 +149,85 @@ fn prepare(
     journal.grpc = http2 && grpc::is_grpc(&parts.headers);
     policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let backend = worker.choose(&place, host_text, parts, journal)?;
-
-    let address = match journal.caller() {
-        caller if caller == client.origin.client => client.forwarded_for.clone(),
-        caller => text_value(&caller.to_string()),
+    if let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
+        let encrypted = is_encrypted(client, &parts.headers);
+        journal.visit = Visit::of(&affinity.cookie, &parts.headers, encrypted);
+    }
+    let split = place.location().and_then(|it| it.split.policy.as_deref());
+    let mirrors = split.map_or(&[][..], |it| &it.mirrors);
+    let plain = policy.is_none() && mirrors.is_empty();
+    let mut prepared = Prepared {
+        upgrade: None,
+        backend,
+        terms,
+        host,
+        as_it_came: plain && !survey.connected && !client.origin.forwards,
+        trailers: survey.trailers,
+        length: body.length(survey.length),
     };
-    let hop = headers::strip_hop_by_hop(&mut parts.headers);
-    let upgrade = hop.upgrade.filter(|protocol| {
-        parts.version == Version::HTTP_11
-            && body.is_end_stream()
-            && headers::may_upgrade(protocol)
-            && terms.protocol == model::Protocol::Http11
-    });
-    headers::set_forwarded(
-        &mut parts.headers,
-        &Forwarded {
+    if !prepared.as_it_came {
+        let address = match journal.caller() {
+            caller if caller == client.origin.client => client.forwarded_for.clone(),
+            caller => text_value(&caller.to_string()),
+        };
+        let forwarded = Forwarded {
             client: &client.forwarded_for,
             address: &address,
-            host: &host,
+            host: &prepared.host,
             port: &client.forwarded_port,
             scheme: client.origin.scheme,
             request_id,
             trust: client.origin.forwards,
-        },
-    );
-    if let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
-        journal.visit = Visit::of(&affinity.cookie, &parts.headers);
-    }
-    if let Some(protocol) = &upgrade {
-        parts.headers.insert(UPGRADE, protocol.clone());
-        parts
-            .headers
-            .insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    } else if hop.trailers {
-        parts
-            .headers
-            .insert(TE, HeaderValue::from_static("trailers"));
-        parts
-            .headers
-            .insert(CONNECTION, HeaderValue::from_static("te"));
-    }
-    // hyper takes a GET without a length to have no body; this one may have.
-    if !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) {
-        parts
-            .headers
-            .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-    }
-    parts.uri = origin_form(&parts.uri);
-    if let Some(rewritten) = rewritten {
-        rewritten.apply(parts);
-    }
-    parts.version = Version::HTTP_11;
-    if let Some(policy) = policy {
-        policy::toward(policy, parts);
-    }
-    if http2 {
-        http2::into_http2(parts)?;
-    }
-    let split = place.location().and_then(|it| it.split.policy.as_deref());
-    if let Some(split) = split.filter(|it| !it.mirrors.is_empty()) {
-        mirror::copy(worker, &split.mirrors, parts, body, &terms, journal);
-    }
-    Ok(Prepared {
-        upgrade: upgrade.map(|protocol| Upgrade {
+        };
+        let may = body.is_empty() && terms.protocol == model::Protocol::Http11;
+        prepared.upgrade = turn(parts, may, &forwarded).map(|protocol| Upgrade {
             protocol,
             idle: terms.tunnel,
-        }),
-        backend,
-        terms,
-    })
+        });
+        if let Some(rewritten) = rewritten {
+            rewritten.apply(parts);
+        }
+        if let Some(policy) = policy {
+            policy::toward(policy, parts);
+        }
+        if http2 {
+            http2::into_http2(parts)?;
+        }
+    }
+    let (backend_terms, length) = (&prepared.terms, prepared.length);
+    mirror::copy(worker, mirrors, parts, length, backend_terms, journal);
+    Ok(prepared)
+}
+
+/// Whether the client's own connection is encrypted, by what is known or believed of it.
+fn is_encrypted(client: &Client, fields: &HeaderMap) -> bool {
+    let proto = fields.get(headers::X_FORWARDED_PROTO);
+    let said = client.origin.forwards && proto.is_some_and(|proto| proto == "https");
+    said || client.origin.scheme == "https"
+}
+
+/// Makes `parts` what the backend is to see. Returns the protocol that the client asks to change to.
+fn turn(
+    parts: &mut request::Parts,
+    may_upgrade: bool,
+    forwarded: &Forwarded<'_>,
+) -> Option<HeaderValue> {
+    let hop = headers::strip_hop_by_hop(&mut parts.headers);
+    let upgrade = hop.upgrade.filter(|protocol| {
+        may_upgrade && parts.version == Version::HTTP_11 && headers::may_upgrade(protocol)
+    });
+    headers::set_forwarded(&mut parts.headers, forwarded);
+    let headers = &mut parts.headers;
+    if let Some(protocol) = &upgrade {
+        headers.insert(UPGRADE, protocol.clone());
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    } else if hop.trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+        headers.insert(CONNECTION, HeaderValue::from_static("te"));
+    }
+    parts.uri = origin_form(&parts.uri);
+    parts.version = Version::HTTP_11;
+    upgrade
 }
 
 /// What the client asks for, as policies see it.
@@ -237,16 +264,29 @@ fn origin_form(uri: &Uri) -> Uri {
 
 /// Where an answer's body comes from.
 enum From {
-    Http1(Incoming, Box<Upstream>),
+    Http1(Box<Upstream>),
     Http2(Incoming, Hold),
 }
 
 impl From {
-    fn body(&self) -> &Incoming {
+    /// Whether it is known how long the body is.
+    fn has_length(&self) -> bool {
         match self {
-            From::Http1(body, _) | From::Http2(body, _) => body,
+            From::Http1(upstream) => upstream.left().is_some(),
+            From::Http2(body, _) => body.size_hint().exact().is_some(),
         }
     }
+}
+
+/// The answer's head for hyper.
+fn response_parts(head: Head) -> response::Parts {
+    let (mut parts, ()) = Response::new(()).into_parts();
+    parts.status = head.status;
+    parts.headers = head.headers;
+    if let Some(reason) = head.reason {
+        parts.extensions.insert(reason);
+    }
+    parts
 }
 
 /// Passes the backend's answer on.
@@ -259,30 +299,24 @@ fn answer(
 ) -> io::Result<Response<AnswerBody>> {
     journal.observe_speed();
     let (mut parts, from) = match exchanged {
-        Exchanged::Http1 { response, upstream } => {
-            let (parts, body) = response.into_parts();
-            (parts, From::Http1(body, upstream))
-        }
+        Exchanged::Http1 { head, upstream } => (response_parts(*head), From::Http1(upstream)),
         Exchanged::Http2 { response, hold } => {
-            let (parts, body) = response.into_parts();
+            let (mut parts, body) = response.into_parts();
+            headers::strip_hop_by_hop(&mut parts.headers);
             (parts, From::Http2(body, hold))
         }
     };
-    if !headers::has_known_coding(&parts.headers) {
-        return own_answer(worker, Fault::UpstreamInvalid, journal);
-    }
-    headers::strip_hop_by_hop(&mut parts.headers);
     parts.headers.entry(SERVER).or_insert(NAME);
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
     policy::answered(&journal, &mut parts);
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return match from {
-            From::Http1(_, upstream) => switch(worker, client, parts, upstream, upgrade, journal),
+            From::Http1(upstream) => switch(worker, client, parts, upstream, upgrade, journal),
             From::Http2(..) => own_answer(worker, Fault::UpstreamInvalid, journal),
         };
     }
-    if journal.is_http10() && from.body().size_hint().exact().is_none() {
+    if journal.is_http10() && !from.has_length() {
         // The close is what tells the client the end.
         client.answer_until_close();
         parts
@@ -292,9 +326,7 @@ fn answer(
     close_if_draining(worker, client, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
     let body = match from {
-        From::Http1(body, upstream) => {
-            AnswerBody::stream(body, upstream, worker.pool().clone(), journal)
-        }
+        From::Http1(upstream) => AnswerBody::stream(upstream, worker.pool(), journal),
         From::Http2(body, hold) => AnswerBody::http2(body, hold, journal),
     };
     Ok(Response::from_parts(parts, body))

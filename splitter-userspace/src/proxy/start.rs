@@ -18,7 +18,7 @@ use super::mirror::Mirrors;
 use super::worker::{Classes, Worker, WorkerParts};
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
-use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, Registry};
+use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, INTERIM_ANSWERS, Registry};
 use crate::tls::Certificates;
 
 /// How long an accept loop rests when the process has no descriptor left.
@@ -196,6 +196,10 @@ impl Thread {
                 .registry
                 .counter(&ENDPOINT_EJECTIONS, &[("pool", self.config.name)]),
             mirrors: Mirrors::new(&self.registry, self.config.name),
+            interim: ["passed", "dropped"].map(|result| {
+                let labels = [("pool", self.config.name), ("result", result)];
+                self.registry.counter(&INTERIM_ANSWERS, &labels)
+            }),
         });
         tokio::task::spawn_local(worker.flusher().clone().run());
         tokio::task::spawn_local(follow(worker.clone(), self.live));

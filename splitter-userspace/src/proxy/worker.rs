@@ -89,6 +89,8 @@ pub struct WorkerParts {
     pub ejections: Counter,
     /// Copies of requests.
     pub mirrors: Mirrors,
+    /// Counts interim answers (1xx) that are passed on, and those that are not.
+    pub interim: [Counter; 2],
 }
 
 /// See the module's text.
@@ -115,6 +117,7 @@ pub struct Worker {
     log: RefCell<WorkerLog>,
     ejections: Counter,
     mirrors: Mirrors,
+    interim: [Counter; 2],
     draining: Cell<bool>,
 }
 
@@ -149,6 +152,7 @@ impl Worker {
             log: RefCell::new(parts.log),
             ejections: parts.ejections,
             mirrors: parts.mirrors,
+            interim: parts.interim,
             draining: Cell::new(false),
         })
     }
@@ -271,6 +275,12 @@ impl Worker {
             .health()
             .refused(endpoint, self.now());
         self.ejections.inc();
+    }
+
+    /// Counts an interim answer, passed on or not.
+    pub fn count_interim(&self, passed: bool) {
+        let [on, dropped] = &self.interim;
+        if passed { on } else { dropped }.inc();
     }
 
     /// An Endpoint has answered: whatever was held against it is forgotten.
