@@ -19,6 +19,10 @@ use crate::model::{Location, LocationId};
 use crate::routing::{Aim, Decision, normalize};
 use crate::telemetry::{OpenGuard, Record, UpstreamRecord};
 
+/// An Endpoint that does not answer counts as one that takes at least this long: one that fails at
+/// once is not a fast one.
+const FAILED: Duration = Duration::from_secs(1);
+
 /// See the module's text. Dropped without an end, it counts as a client that left.
 pub struct Journal {
     worker: Rc<Worker>,
@@ -148,6 +152,49 @@ impl Journal {
             response: Duration::ZERO,
             status: None,
         });
+    }
+
+    /// Tells how soon the Endpoint began to answer, where the next one is chosen by that.
+    pub fn observe_speed(&self) {
+        if self.aim == Aim::Faster
+            && let (Some(upstream), Some(picked)) = (&self.upstream, self.picked)
+        {
+            let took = upstream.header;
+            let took = took.unwrap_or_else(|| picked.elapsed().max(FAILED));
+            self.worker.endpoint_took(upstream.addr, took);
+        }
+    }
+
+    /// For a copy of the request: it is neither counted nor logged.
+    pub fn silent(&self) -> Box<Self> {
+        Box::new(Journal {
+            worker: self.worker.clone(),
+            client: self.client.clone(),
+            current: self.current.clone(),
+            began: Instant::now(),
+            method: self.method.clone(),
+            version: self.version,
+            target: None,
+            host: None,
+            caller: self.caller,
+            headers: HeaderMap::new(),
+            request_id: self.request_id.clone(),
+            request_head: 0,
+            location: self.location,
+            decision: None,
+            aim: Aim::default(),
+            visit: Visit::default(),
+            upstream: None,
+            picked: None,
+            upload: None,
+            status: 0,
+            response_bytes: 0,
+            fault: None,
+            policy: None,
+            grpc: self.grpc,
+            done: true,
+            _open: self.worker.connections().request(),
+        })
     }
 
     /// Names the host that was asked for, as the client wrote it.

@@ -21,6 +21,7 @@ mod http2;
 mod io;
 mod journal;
 mod listen;
+mod mirror;
 mod origin;
 mod policy;
 mod pool;

@@ -23,6 +23,7 @@ use super::grpc;
 use super::headers::{self, Forwarded, Survey};
 use super::http2::{self, Hold};
 use super::journal::Journal;
+use super::mirror;
 use super::policy::affinity::Visit;
 use super::policy::{self, Asked, Refusal, Reply, Rewritten};
 use super::target;
@@ -30,7 +31,7 @@ use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::{Place, Worker};
 use crate::model::{self, Backend};
-use crate::routing::{Scheme, Wanted};
+use crate::routing::{Aim, Scheme, Wanted};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -75,6 +76,9 @@ pub async fn serve(
         length: prepared.length,
     };
     let forwarded = forward(&worker, backend, &outgoing, body, terms, &mut journal).await;
+    if forwarded.is_err() {
+        journal.observe_speed();
+    }
     let kept = prepared.kept.filter(|kept| match &forwarded {
         Ok(exchanged) => kept.replaces(exchanged.status()),
         Err(fault) => *fault != Fault::ClientGone && kept.replaces_own(fault.status()),
@@ -183,28 +187,33 @@ fn prepare(
     };
     let mut terms = Terms::new(worker.timeouts(), policy);
     policy::admit(policy, worker.limits(), &parts.headers, body)?;
-    let chosen = worker.choose(&place, parts, journal);
+    let chosen = worker.choose(&place, host_text, parts, journal);
     let missing = matches!(chosen, Err(Fault::NoEndpoint));
     let stand_in = missing
         .then(|| fallback::backend(policy, journal))
         .flatten();
     let stands_in = stand_in.is_some();
     if stands_in {
-        // What is spoken with the pods says nothing about it.
+        // What is spoken with the pods says nothing about it, and the client's session is with them.
         terms = Terms::new(worker.timeouts(), None);
+        journal.aim = Aim::default();
     }
     let http2 = terms.protocol == model::Protocol::Grpc;
     journal.grpc = http2 && grpc::is_grpc(&parts.headers);
     let backend = stand_in.map_or(chosen, Ok)?;
-    if let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
-        journal.visit = Visit::of(&affinity.cookie, &parts.headers);
+    if !stands_in && let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
+        let encrypted = is_encrypted(client, &parts.headers);
+        journal.visit = Visit::of(&affinity.cookie, &parts.headers, encrypted);
     }
+    let split = place.location().and_then(|it| it.split.policy.as_deref());
+    let mirrors = split.map_or(&[][..], |it| &it.mirrors);
+    let plain = policy.is_none() && mirrors.is_empty();
     let mut prepared = Prepared {
         upgrade: None,
         backend,
         terms,
         host,
-        as_it_came: policy.is_none() && !survey.connected && !client.origin.forwards,
+        as_it_came: plain && !survey.connected && !client.origin.forwards,
         trailers: survey.trailers,
         length: body.length(survey.length),
         kept: None,
@@ -246,7 +255,16 @@ fn prepare(
             http2::into_http2(parts)?;
         }
     }
+    let (backend_terms, length) = (&prepared.terms, prepared.length);
+    mirror::copy(worker, mirrors, parts, length, backend_terms, journal);
     Ok(prepared)
+}
+
+/// Whether the client's own connection is encrypted, by what is known or believed of it.
+fn is_encrypted(client: &Client, fields: &HeaderMap) -> bool {
+    let proto = fields.get(headers::X_FORWARDED_PROTO);
+    let said = client.origin.forwards && proto.is_some_and(|proto| proto == "https");
+    said || client.origin.scheme == "https"
 }
 
 /// Makes `parts` what the backend is to see. Returns the protocol that the client asks to change to.
@@ -340,6 +358,7 @@ fn answer(
     upgrade: Option<Upgrade>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
+    journal.observe_speed();
     let (mut parts, from) = match exchanged {
         Exchanged::Http1 { head, upstream } => (response_parts(*head), From::Http1(upstream)),
         Exchanged::Http2 { response, hold } => {

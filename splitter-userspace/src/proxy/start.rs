@@ -14,6 +14,7 @@ use super::clock::TICK;
 use super::fault::Fault;
 use super::handshake::Handshakes;
 use super::listen::{Acceptor, Local, Sockets};
+use super::mirror::Mirrors;
 use super::worker::{Classes, Worker, WorkerParts};
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
@@ -197,6 +198,7 @@ impl Thread {
             ejections: self
                 .registry
                 .counter(&ENDPOINT_EJECTIONS, &[("pool", self.config.name)]),
+            mirrors: Mirrors::new(&self.registry, self.config.name),
             interim: ["passed", "dropped"].map(|result| {
                 let labels = [("pool", self.config.name), ("result", result)];
                 self.registry.counter(&INTERIM_ANSWERS, &labels)

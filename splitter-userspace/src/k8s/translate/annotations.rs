@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::report::{Problems, Subject};
 
 /// The prefix that is always read, and wins.
-const OWN_PREFIX: &str = "splitter.io";
+pub(super) const OWN_PREFIX: &str = "splitter.io";
 
 /// Our annotations by their name without the prefix.
 #[derive(Default)]
@@ -23,6 +23,13 @@ pub(super) struct Annotation<'a> {
 }
 
 impl Annotation<'_> {
+    /// Whether it is written with our own prefix.
+    pub(super) fn is_own(&self) -> bool {
+        self.key
+            .strip_prefix(OWN_PREFIX)
+            .is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// The field name for Problems.
     pub(super) fn field(&self) -> String {
         format!("metadata.annotations.{}", self.key)

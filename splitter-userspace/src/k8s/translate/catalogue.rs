@@ -11,6 +11,22 @@ pub(super) const CANARY: [&str; 7] = [
     "canary-weight-total",
 ];
 
+/// Those that only we know, under our own prefix. They are read from canary Ingresses, the last one
+/// from main ones too.
+pub(super) const OWN: [&str; 8] = [
+    "canary-by-cookie-pattern",
+    "canary-by-cookie-value",
+    "canary-by-query",
+    "canary-by-query-value",
+    "canary-by-source-range",
+    "canary-hash-by",
+    "mirror",
+    RESPONSE_HEADER,
+];
+
+/// Read from both kinds of Ingresses.
+pub(super) const RESPONSE_HEADER: &str = "canary-response-header";
+
 /// The others, sorted.
 const OTHER: [&str; 131] = [
     "affinity",
@@ -172,7 +188,7 @@ pub(super) fn suggest(name: &str) -> Option<&'static str> {
         return None;
     }
     let canary = name.starts_with("canary-");
-    let all = CANARY.iter().chain(OTHER.iter()).copied();
+    let all = CANARY.iter().chain(&OWN).chain(OTHER.iter()).copied();
     let near = all
         .filter(|known| known.starts_with("canary-") == canary)
         .map(|known| (distance(name, known), known))

@@ -14,6 +14,7 @@ mod attach;
 mod backends;
 mod canary;
 mod canary_header;
+mod canary_own;
 mod canary_weight;
 mod catalogue;
 mod class;

@@ -5,6 +5,7 @@
 
 mod addresses;
 mod affinity;
+mod balance;
 mod client_cert;
 mod error_pages;
 mod exchange;
@@ -21,12 +22,13 @@ use super::BackendKey;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
+pub use balance::{Balance, HashBy, HashPart};
 pub use client_cert::{ClientCert, ClientVerify};
 pub use error_pages::ErrorPages;
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use redirect::{HttpsRedirect, Redirect};
 pub use rewrite::Rewrite;
-pub use split::SplitPolicy;
+pub use split::{Mirror, SplitKey, SplitPolicy};
 pub use template::{Piece, Template, TemplateError, Variable};
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no

@@ -73,6 +73,13 @@ pub fn answered(journal: &Journal, parts: &mut response::Parts) {
     let Some(location) = journal.location() else {
         return;
     };
+    if let (Some(policy), Some(decision)) = (&location.split.policy, journal.decision)
+        && let Some(name) = &policy.response_header
+        && let Some(variant) = location.split.variants.get(decision.variant)
+        && let Ok(value) = HeaderValue::from_str(&variant.name)
+    {
+        parts.headers.insert(name, value);
+    }
     if let (Some(affinity), Aim::Session(session)) = (location.split.affinity(), journal.aim)
         && let (Some(key), Some(decision)) = (session.issue, journal.decision)
     {

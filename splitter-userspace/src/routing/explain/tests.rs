@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::model::EndpointState::{Draining, Ready};
 use crate::model::PathKind::{Exact, Prefix};
-use crate::model::{HeaderTest, Rule, SplitPolicy};
+use crate::model::{HeaderTest, Rule, SplitKey, SplitPolicy};
 use crate::routing::Reason;
 use crate::routing::fixtures::{
     affinity, backend, cookie_rule, header_rule, headers, key, snapshot, split,
@@ -237,6 +237,7 @@ fn a_session_is_shown_and_comes_before_the_rules() {
     let mut location = snapshot.locations[0].as_ref().clone();
     let policy = SplitPolicy {
         affinity: Some(affinity(&[true, true])),
+        ..SplitPolicy::default()
     };
     location.split.policy = policy.into_shared();
     snapshot.locations[0] = Arc::new(location);
@@ -263,4 +264,29 @@ fn a_session_is_shown_and_comes_before_the_rules() {
             reason: Reason::Affinity
         }
     );
+}
+
+#[test]
+fn a_key_is_shown_with_its_place() {
+    let mut snapshot = shop(&[50, 50], vec![], 1);
+    let mut location = snapshot.locations[0].as_ref().clone();
+    let policy = SplitPolicy {
+        key: Some(SplitKey::Cookie("user".into())),
+        ..SplitPolicy::default()
+    };
+    location.split.policy = policy.into_shared();
+    snapshot.locations[0] = Arc::new(location);
+    let with = answer(&snapshot, &[("cookie", "user=7")]);
+    let place = with.key.unwrap().place.unwrap();
+    let variant = if place < 0.5 { "canary1" } else { "stable" };
+    assert_eq!(
+        with.answered,
+        Answered::By {
+            variant: variant.to_owned(),
+            reason: Reason::Key
+        }
+    );
+    let without = answer(&snapshot, &[]);
+    assert_eq!(without.key.unwrap().place, None);
+    assert_eq!(without.answered, Answered::ByWeight);
 }

@@ -4,6 +4,7 @@
 mod access_log;
 mod addresses;
 pub(super) mod affinity;
+pub(super) mod balance;
 mod body;
 mod client_cert;
 mod error_pages;
@@ -19,9 +20,12 @@ mod site;
 mod unsupported;
 mod upstream_host;
 
+use http::HeaderName;
+
 use super::View;
+use super::canary_own;
 use super::report::Problems;
-use crate::model::{BackendFault, Policy};
+use crate::model::{BackendFault, Balance, Policy};
 
 pub(super) use client_cert::asks_for_certificate;
 pub(super) use https::HttpsTerms;
@@ -51,6 +55,7 @@ const SUPPORTED: &[&str] = &[
     "enable-access-log",
     "force-ssl-redirect",
     "from-to-www-redirect",
+    "load-balance",
     "permanent-redirect",
     "permanent-redirect-code",
     "preserve-trailing-slash",
@@ -83,6 +88,9 @@ const SUPPORTED: &[&str] = &[
     "ssl-redirect",
     "temporal-redirect",
     "temporal-redirect-code",
+    "upstream-hash-by",
+    "upstream-hash-by-subset",
+    "upstream-hash-by-subset-size",
     "upstream-vhost",
     "use-regex",
     "whitelist-source-range",
@@ -110,6 +118,10 @@ pub(super) struct MainPolicy {
 pub(super) struct SplitWish {
     /// Session affinity.
     pub affinity: Option<affinity::Wish>,
+    /// How Endpoints are chosen.
+    pub balance: Option<Balance>,
+    /// The header that names who answered.
+    pub response_header: Option<HeaderName>,
 }
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
@@ -142,6 +154,8 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         },
         split: SplitWish {
             affinity: affinity::read(view, problems),
+            balance: balance::read(view, problems),
+            response_header: canary_own::response_header(view, problems),
         },
         paths,
         https: https::read(view, problems),

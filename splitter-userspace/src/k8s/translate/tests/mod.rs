@@ -15,6 +15,7 @@ mod external;
 mod fallback;
 mod issues;
 mod oracle;
+mod own;
 mod paths;
 mod policy;
 mod property;
