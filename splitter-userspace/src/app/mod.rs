@@ -18,8 +18,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
+use crate::proxy::Limiter;
 use crate::routing::WeightSource;
-use crate::telemetry::{AccessLog, ControllerLabels, Registry};
+use crate::telemetry::{AccessLog, ControllerLabels, LIMIT_EVICTIONS, Registry};
 use feed::Feed;
 use overrides::Overrides;
 use pools::{Common, Pools};
@@ -132,6 +133,7 @@ impl Instance {
             live: &live,
             weights: &weights,
             classes: steering.classes(),
+            limiter: Limiter::new(registry.counter(&LIMIT_EVICTIONS, &[])),
             registry: &registry,
             log: &log,
         };

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::steering::Steering;
 use crate::config::{RealIp, Settings};
-use crate::proxy::{Classes, Proxy, ProxyConfig, Sockets};
+use crate::proxy::{Classes, Limiter, Proxy, ProxyConfig, Sockets};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, Registry};
 
@@ -28,6 +28,8 @@ pub struct Common<'a> {
     pub classes: Arc<dyn Classes>,
     /// Where everything is counted.
     pub registry: &'a Registry,
+    /// How much clients have asked for.
+    pub limiter: Arc<Limiter>,
     /// Where requests are logged.
     pub log: &'a AccessLog,
 }
@@ -112,6 +114,7 @@ impl Common<'_> {
             workers,
             timeouts: self.settings.timeouts,
             limits: self.settings.limits,
+            limiter: self.limiter.clone(),
             real_ip: RealIp {
                 forwarded: self.settings.use_forwarded_headers,
                 proxy_protocol: self.settings.use_proxy_protocol,

@@ -7,6 +7,7 @@
 mod bounded;
 mod cluster;
 mod decode;
+mod defaults;
 mod documents;
 mod header;
 mod manifests;
@@ -17,6 +18,7 @@ pub use cluster::{
     BURST_LIMIT as CLUSTER_BURST_LIMIT, Cluster, ClusterState, ConnectError, NodeFacts,
     QUIET as CLUSTER_QUIET, WatchFailures,
 };
+pub use defaults::read_defaults;
 pub use documents::{MAX_DOCUMENTS, Parsed, parse_documents};
 pub use manifests::{
     BURST_LIMIT, FRESH, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, ManifestWatcher, Manifests, POLL,

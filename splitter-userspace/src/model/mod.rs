@@ -15,8 +15,8 @@ pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use policy::{
-    AddressSet, Addresses, Exchange, Failures, NotARange, Policy, Protocol, Redirect, Retry,
-    subscriber,
+    AddressSet, Addresses, Cors, Exchange, Failures, NotARange, Origin, Origins, Policy, Protocol,
+    Rate, RateLimits, Redirect, Retry, subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use snapshot::{BackendId, LocationId, Snapshot};

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::fault::Fault;
 use super::guard::{Guard, Phase};
+use super::limiter::Held;
 use super::real_ip;
 use super::socket::Socket;
 use super::tunnel::Tunnel;
@@ -76,6 +77,8 @@ pub struct Client {
     /// Who waits for the answer to be handed over.
     waiting: RefCell<Option<Waker>>,
     tunnel: RefCell<Option<Tunnel>>,
+    /// Counts the tunnel among the requests that its client has in hand.
+    held: RefCell<Option<Held>>,
 }
 
 impl Client {
@@ -106,6 +109,7 @@ impl Client {
             refused: Cell::new(None),
             waiting: RefCell::default(),
             tunnel: RefCell::default(),
+            held: RefCell::default(),
         })
     }
 
@@ -289,9 +293,10 @@ impl Client {
         self.until_close.get()
     }
 
-    /// Has the connection become a tunnel once its answer is sent.
-    pub fn set_tunnel(&self, tunnel: Tunnel) {
+    /// Has the connection become a tunnel once its answer is sent. Until it ends it counts as `held`.
+    pub fn set_tunnel(&self, tunnel: Tunnel, held: Option<Held>) {
         *self.tunnel.borrow_mut() = Some(tunnel);
+        *self.held.borrow_mut() = held;
     }
 
     /// The tunnel that the connection is to become, if any.

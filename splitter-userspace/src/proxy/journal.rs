@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, Version, request};
 use super::body::Upload;
 use super::client::Client;
 use super::fault::Fault;
+use super::policy::{self, Visit};
 use super::worker::{Current, Worker};
 use crate::model::LocationId;
 use crate::routing::{Decision, normalize};
@@ -39,6 +40,8 @@ pub struct Journal {
     pub upstream: Option<UpstreamRecord>,
     /// When the (last) Endpoint was chosen.
     pub picked: Option<Instant>,
+    /// What is kept of it for the policies of its Location.
+    pub visit: Visit,
     /// The request's body, if it has one.
     pub upload: Option<Rc<Upload>>,
     status: u16,
@@ -86,6 +89,7 @@ impl Journal {
             decision: None,
             upstream: None,
             picked: None,
+            visit: Visit::default(),
             upload: None,
             status: 0,
             response_bytes: 0,
@@ -99,6 +103,20 @@ impl Journal {
     /// The state that the request is served by.
     pub fn current(&self) -> &Rc<Current> {
         &self.current
+    }
+
+    /// When the request came.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Sets what the request's Location has to say on its answer.
+    pub fn dress(&self, headers: &mut HeaderMap) {
+        let snapshot = &self.current.live.snapshot;
+        let location = self.location.and_then(|id| snapshot.location(id));
+        if let Some(policy) = location.and_then(|it| it.policy.as_deref()) {
+            policy::answered(policy, &self.visit, headers);
+        }
     }
 
     /// The address that the request is from.

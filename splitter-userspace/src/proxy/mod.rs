@@ -15,6 +15,7 @@ mod guard;
 mod headers;
 mod io;
 mod journal;
+mod limiter;
 mod listen;
 mod origin;
 mod policy;
@@ -32,6 +33,7 @@ mod upstream;
 mod worker;
 
 pub use fault::Fault;
+pub use limiter::Limiter;
 pub use listen::Sockets;
 pub use start::{Proxy, ProxyConfig, StartError};
 pub use worker::Classes;

@@ -99,9 +99,12 @@ fn prepare(
     let policy = place.location().and_then(|it| it.policy.as_deref());
     if let Some(policy) = policy {
         let asked = Asked {
+            parts,
             client: journal.caller(),
+            limiter: worker.limiter(),
+            now: worker.limiter().at(journal.began()),
         };
-        policy::enter(policy, &asked)?;
+        policy::enter(policy, &asked, &mut journal.visit)?;
     }
     policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let terms = Terms::new(worker.timeouts(), policy);
@@ -185,6 +188,7 @@ fn answer(
     }
     headers::strip_hop_by_hop(&mut parts.headers);
     parts.headers.entry(SERVER).or_insert(NAME);
+    journal.dress(&mut parts.headers);
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -217,7 +221,7 @@ fn switch(
         // Nobody asked for it, or the backend broke off: the client cannot go on with it.
         return own_answer(worker, Fault::UpstreamInvalid, journal);
     };
-    client.set_tunnel(tunnel);
+    client.set_tunnel(tunnel, journal.visit.held.take());
     parts.headers.insert(UPGRADE, protocol);
     parts
         .headers
@@ -254,6 +258,9 @@ fn own_answer(
     if fault == Fault::MethodNotAllowed {
         response = response.header(ALLOW, METHODS);
     }
+    if let Some(headers) = response.headers_mut() {
+        journal.dress(headers);
+    }
     let body = if journal.is_head() {
         Bytes::new()
     } else {
@@ -267,11 +274,12 @@ fn own_answer(
 /// The answer of a policy.
 fn policy_answer(
     worker: &Rc<Worker>,
-    reply: Reply,
+    mut reply: Reply,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
     journal.answer_by(reply.name, reply.status.as_u16());
+    journal.dress(&mut reply.headers);
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::clock::TICK;
 use super::fault::Fault;
+use super::limiter::Limiter;
 use super::listen::{Acceptor, Sockets};
 use super::worker::{Classes, Worker, WorkerParts};
 use crate::config::{Limits, RealIp, Timeouts};
@@ -35,6 +36,8 @@ pub struct ProxyConfig {
     pub limits: Limits,
     /// Who is believed whom they speak for.
     pub real_ip: RealIp,
+    /// How much clients have asked for; one for all pools.
+    pub limiter: Arc<Limiter>,
 }
 
 /// Why a pool could not start.
@@ -170,6 +173,7 @@ impl Thread {
             timeouts: self.config.timeouts,
             limits: self.config.limits,
             real_ip: self.config.real_ip,
+            limiter: self.config.limiter,
             name: self.config.name,
             metrics: self.registry.worker(self.config.name),
             log: self.log.worker(),

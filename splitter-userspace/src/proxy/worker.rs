@@ -15,6 +15,7 @@ use super::fault::Fault;
 use super::flush::Flusher;
 use super::headers::X_REQUEST_ID;
 use super::journal::Journal;
+use super::limiter::Limiter;
 use super::pool::UpstreamPool;
 use super::terms::Terms;
 use super::upstream::Upstream;
@@ -67,6 +68,8 @@ pub struct WorkerParts {
     pub limits: Limits,
     /// Who is believed whom they speak for.
     pub real_ip: RealIp,
+    /// How much clients have asked for.
+    pub limiter: Arc<Limiter>,
     /// The pool's name.
     pub name: &'static str,
     /// Where requests are counted.
@@ -88,6 +91,7 @@ pub struct Worker {
     timeouts: Rc<Timeouts>,
     limits: Limits,
     real_ip: RealIp,
+    limiter: Arc<Limiter>,
     name: &'static str,
     chance: RefCell<fastrand::Rng>,
     blocks: RefCell<Blocks>,
@@ -116,6 +120,7 @@ impl Worker {
             timeouts: Rc::new(parts.timeouts),
             limits: parts.limits,
             real_ip: parts.real_ip,
+            limiter: parts.limiter,
             name: parts.name,
             blocks: RefCell::new(Blocks::new(chance.fork())),
             picker: RefCell::new(Picker::new(chance.fork())),
@@ -303,6 +308,11 @@ impl Worker {
     /// How much there may be of things.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// How much clients have asked for.
+    pub fn limiter(&self) -> &Arc<Limiter> {
+        &self.limiter
     }
 
     /// Who is believed whom they speak for.

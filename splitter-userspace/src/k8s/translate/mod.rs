@@ -16,6 +16,7 @@ mod canary_header;
 mod canary_weight;
 mod catalogue;
 mod class;
+mod defaults;
 mod golang;
 mod host;
 mod mains;
@@ -102,6 +103,7 @@ fn ours<'a>(
 ) -> Vec<View<'a>> {
     let classes = Classes::read(objects, settings, problems);
     let prefix = settings.annotations_prefix.trim_end_matches('/');
+    let values = defaults::read(&settings.defaults, problems);
     let mut views = Vec::new();
     for sourced in age::by_age(&objects.ingresses) {
         let subject = subject(sourced);
@@ -109,6 +111,7 @@ fn ours<'a>(
         if classes.serves(ingress, &subject, problems) {
             let metadata = &ingress.metadata;
             let annotations = Annotations::read(metadata, prefix, &subject, problems);
+            let annotations = annotations.on_top_of(&values);
             views.push(View {
                 ingress,
                 subject,

@@ -4,7 +4,9 @@
 //! by the proxy and by `explain`.
 
 mod addresses;
+mod cors;
 mod exchange;
+mod limits;
 mod redirect;
 
 use std::sync::Arc;
@@ -12,7 +14,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
+pub use cors::{Cors, Origin, Origins};
 pub use exchange::{Exchange, Failures, Protocol, Retry};
+pub use limits::{Rate, RateLimits};
 pub use redirect::Redirect;
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
@@ -28,6 +32,12 @@ pub struct Policy {
     /// Who may call, by address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Addresses>,
+    /// Which pages of other origins may read the answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cors: Option<Cors>,
+    /// How much one client may ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<RateLimits>,
     /// How the pods are spoken to.
     #[serde(skip_serializing_if = "Exchange::is_default")]
     pub exchange: Exchange,

@@ -1,42 +1,78 @@
 //! The policies of a Location at work, in the three places where they stand on a request's way:
 //! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the answer
-//! (`answered`, with the first policy that needs it). A Location without a policy passes by.
+//! ([`answered`]). A Location without a policy passes by.
 
 mod body;
+mod cors;
+mod limits;
 mod redirect;
 mod reply;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::header::{CONNECTION, HOST};
-use http::{HeaderValue, Version, request};
+use http::{HeaderMap, HeaderValue, Version, request};
 
 pub use body::admit;
 pub use reply::{Refusal, Reply};
 
 use super::fault::Fault;
+use super::limiter::{Held, Limiter, Nanos};
 use crate::model::{Policy, Protocol};
 
 /// What the gates look at.
-pub struct Asked {
-    /// The address that the request is from.
+pub struct Asked<'a> {
+    /// The request as it came.
+    pub parts: &'a request::Parts,
+    /// The address that it is from.
     pub client: IpAddr,
+    /// How much clients have asked for.
+    pub limiter: &'a Arc<Limiter>,
+    /// When it came.
+    pub now: Nanos,
+}
+
+/// What is kept of a request for the policies until it ends.
+#[derive(Default)]
+pub struct Visit {
+    /// What Access-Control-Allow-Origin is to say, if it is to be there.
+    allowed: Option<HeaderValue>,
+    /// Counts it among the requests that its client has in hand.
+    pub held: Option<Held>,
 }
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
-/// counts for no Variant.
+/// counts for no Variant. In ingress-nginx's order: preflights and redirects come before limits, and
+/// limits before who may call. What is to be kept of the request goes into `visit`.
 ///
 /// # Errors
 /// The answer, if a gate gives one.
-pub fn enter(policy: &Policy, asked: &Asked) -> Result<(), Refusal> {
+pub fn enter(policy: &Policy, asked: &Asked<'_>, visit: &mut Visit) -> Result<(), Refusal> {
+    if let Some(cors) = &policy.cors {
+        visit.allowed = cors::allowed(cors, asked.parts);
+        if let Some(reply) = cors::preflight(asked.parts, visit.allowed.as_ref()) {
+            return Err(reply.into());
+        }
+    }
     if let Some(redirect) = &policy.redirect {
         return Err(redirect::reply(redirect).into());
+    }
+    if let Some(limits) = &policy.limits {
+        visit.held = limits::enter(limits, asked.limiter, asked.client, asked.now)?;
     }
     let addresses = policy.addresses.as_ref();
     if addresses.is_some_and(|it| !it.admit(asked.client)) {
         return Err(Fault::AddressDenied.into());
     }
     Ok(())
+}
+
+/// Sets what the Location has to say on every answer, the proxy's own included.
+pub fn answered(policy: &Policy, visit: &Visit, headers: &mut HeaderMap) {
+    if let Some(cors) = &policy.cors {
+        cors::set(cors, visit.allowed.as_ref(), headers);
+    }
 }
 
 /// Makes the request what the pods of the Location are to see.

@@ -150,6 +150,11 @@ pub const ENDPOINT_EJECTIONS: Family = Family::counter(
     "splitter_endpoint_ejections_total",
     "Endpoints left out for a while because they refused",
 );
+/// Clients that a limit forgot although they had used some of it.
+pub const LIMIT_EVICTIONS: Family = Family::counter(
+    "splitter_limit_evictions_total",
+    "Clients of rate limits forgotten early because the table was full; they start anew",
+);
 /// Splits whose weights somebody changed past the objects.
 pub const WEIGHT_OVERRIDES: Family = Family::gauge(
     "splitter_weight_overrides",

@@ -29,8 +29,8 @@ pub use config::ConfigMetrics;
 pub use connections::{ConnectionMetrics, OpenGuard};
 pub(super) use families::LOG_DROPPED;
 pub use families::{
-    ENDPOINT_EJECTIONS, STEER, STEERING_MODE, WATCH_FAILURES, WEIGHT_OVERRIDES, XDP_BYTES,
-    XDP_NOTICED, XDP_PACKETS,
+    ENDPOINT_EJECTIONS, LIMIT_EVICTIONS, STEER, STEERING_MODE, WATCH_FAILURES, WEIGHT_OVERRIDES,
+    XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
 pub(crate) use families::{PROBLEMS, VARIANT_WEIGHT};
 pub use family::{Family, MetricKind};

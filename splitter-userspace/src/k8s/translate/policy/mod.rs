@@ -4,7 +4,9 @@
 mod access_log;
 mod addresses;
 mod body;
+mod cors;
 mod exchange;
+mod limits;
 mod redirect;
 mod retry;
 mod unsupported;
@@ -20,8 +22,21 @@ pub(super) use unsupported::canary_policy;
 const SUPPORTED: &[&str] = &[
     "allowlist-source-range",
     "client-body-buffer-size",
+    "cors-allow-credentials",
+    "cors-allow-headers",
+    "cors-allow-methods",
+    "cors-allow-origin",
+    "cors-expose-headers",
+    "cors-max-age",
     "denylist-source-range",
     "enable-access-log",
+    "enable-cors",
+    "limit-allowlist",
+    "limit-burst-multiplier",
+    "limit-connections",
+    "limit-rpm",
+    "limit-rps",
+    "limit-whitelist",
     "permanent-redirect",
     "permanent-redirect-code",
     "proxy-body-size",
@@ -64,6 +79,8 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         closed,
         policy: Policy {
             addresses,
+            cors: cors::read(view, problems),
+            limits: limits::read(view, problems),
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
             exchange: exchange::read(view, problems),
@@ -74,6 +91,6 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
 }
 
 /// Whether an annotation is read by one of the files here.
-fn is_supported(name: &str) -> bool {
+pub(super) fn is_supported(name: &str) -> bool {
     SUPPORTED.binary_search(&name).is_ok()
 }

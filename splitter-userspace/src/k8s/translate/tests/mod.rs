@@ -9,6 +9,7 @@ mod attach;
 mod backends;
 mod canary;
 mod classes;
+mod config_map;
 mod defaults;
 mod issues;
 mod oracle;

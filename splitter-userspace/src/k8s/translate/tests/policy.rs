@@ -88,8 +88,6 @@ fn the_rest_is_ignored_with_a_word() {
     for name in [
         "ssl-redirect",
         "rewrite-target",
-        "limit-rps",
-        "limit-whitelist",
         "affinity",
         "influxdb-host",
     ] {
