@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use splitter_common::POOLS;
+
 mod cluster;
 
 pub(crate) use cluster::is_name;
@@ -39,13 +41,26 @@ impl Steering {
     }
 }
 
-/// Worker threads of each pool, where steering makes two.
+/// What one of the two pools has for itself that steering makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolSizes {
-    /// For callers from outside, and all that are not trusted more.
-    pub north_south: usize,
-    /// For pods, other nodes and this node.
-    pub east_west: usize,
+pub struct PoolSettings {
+    /// Worker threads (`--pools`), default: `--workers`.
+    pub workers: usize,
+    /// How long things may take (`--pool-timeout`), default: as for all.
+    pub timeouts: Timeouts,
+    /// How much there may be of things (`--pool-limit`), default: as for all.
+    pub limits: Limits,
+}
+
+impl PoolSettings {
+    /// The defaults, with this many threads.
+    pub fn new(workers: usize) -> Self {
+        PoolSettings {
+            workers,
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+        }
+    }
 }
 
 /// What the kernel programs are told, and where they live. Without effect when `--steering` is
@@ -60,8 +75,8 @@ pub struct DataplaneSettings {
     pub ranges: Ranges,
     /// How classes are treated.
     pub policy: Policy,
-    /// Threads of the two pools, default: `--workers` each.
-    pub pools: PoolSizes,
+    /// What each [`Pool`](splitter_common::Pool) has for itself, by its number.
+    pub pools: [PoolSettings; POOLS as usize],
     /// Where maps are pinned, default [`DataplaneSettings::PIN_DIR`].
     pub pin_dir: PathBuf,
     /// Leave the programs attached when the process ends, default false.
@@ -79,10 +94,7 @@ impl DataplaneSettings {
             xdp: XdpKind::Native,
             ranges: Ranges::default(),
             policy: Policy::default(),
-            pools: PoolSizes {
-                north_south: workers,
-                east_west: workers,
-            },
+            pools: [PoolSettings::new(workers); POOLS as usize],
             pin_dir: PathBuf::from(Self::PIN_DIR),
             keep_attached: false,
         }
@@ -200,6 +212,8 @@ impl Default for Timeouts {
 pub struct Limits {
     /// Client connections of one worker, default 16,384; further ones are closed at once.
     pub max_connections: usize,
+    /// Requests that one worker answers at a time, default 16,384; further ones get a 503.
+    pub max_requests: usize,
     /// Bytes of a request's head, default 64 KiB; 8 KiB to 1 MiB, as hyper needs at
     /// least 8 KiB.
     pub max_head_bytes: usize,
@@ -216,6 +230,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             max_connections: 16_384,
+            max_requests: 16_384,
             max_head_bytes: 64 * 1024,
             max_headers: 100,
             upstream_idle_per_endpoint: 320,
@@ -312,7 +327,7 @@ pub enum SettingsError {
         /// The flag, without dashes.
         flag: &'static str,
         /// What was named.
-        name: &'static str,
+        name: String,
         /// What it was given.
         first: String,
         /// What it was given then.

@@ -44,6 +44,18 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "a pool: north-south, east-west",
     ),
     (
+        "--pool-limit",
+        "SPLITTER_POOL_LIMIT",
+        "east-west:streams=1",
+        "a limit: connections, requests",
+    ),
+    (
+        "--pool-timeout",
+        "SPLITTER_POOL_TIMEOUT",
+        "all:read=1s",
+        "a pool: north-south, east-west",
+    ),
+    (
         "--class-pool",
         "SPLITTER_CLASS_POOL",
         "pods=east-west",
@@ -164,6 +176,12 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     (
         "--max-connections",
         "SPLITTER_MAX_CONNECTIONS",
+        "0",
+        "from 1 to 1048576",
+    ),
+    (
+        "--max-requests",
+        "SPLITTER_MAX_REQUESTS",
         "0",
         "from 1 to 1048576",
     ),

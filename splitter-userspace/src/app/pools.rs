@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::steering::Steering;
-use crate::config::{RealIp, Settings};
+use crate::config::{PoolSettings, RealIp, Settings};
 use crate::proxy::{Classes, Limiter, Proxy, ProxyConfig, Sockets};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, Registry};
@@ -55,19 +55,25 @@ impl Pools {
         if !steering.has_pools() {
             let sockets = open(settings, settings.workers)?;
             let addrs = sockets.iter().map(Sockets::addr).collect();
-            let proxies = vec![common.proxy("all", settings.workers, sockets)?];
+            let all = PoolSettings {
+                workers: settings.workers,
+                timeouts: settings.timeouts,
+                limits: settings.limits,
+            };
+            let proxies = vec![common.proxy("all", &all, &[], sockets)?];
             return Ok(Pools { proxies, addrs });
         }
-        let sizes = settings.dataplane.pools;
-        let north_south = open(settings, sizes.north_south)?;
+        let [outer, inner] = &settings.dataplane.pools;
+        let cpus = &settings.dataplane.policy.cpus.of;
+        let north_south = open(settings, outer.workers)?;
         let behind = north_south
             .iter()
-            .map(|outer| Sockets::behind(outer.addr(), sizes.east_west));
+            .map(|sockets| Sockets::behind(sockets.addr(), inner.workers));
         let east_west = behind.collect::<Result<Vec<_>, _>>()?;
         let ends = ends(&north_south, &east_west).context("cannot steer to the listeners")?;
         let proxies = vec![
-            common.proxy(Pool::NorthSouth.name(), sizes.north_south, north_south)?,
-            common.proxy(Pool::EastWest.name(), sizes.east_west, east_west)?,
+            common.proxy(Pool::NorthSouth.name(), outer, &cpus[0], north_south)?,
+            common.proxy(Pool::EastWest.name(), inner, &cpus[1], east_west)?,
         ];
         for (addr, north_south, east_west) in &ends {
             let sockets = [
@@ -105,15 +111,17 @@ impl Common<'_> {
     fn proxy(
         &self,
         name: &'static str,
-        workers: usize,
+        pool: &PoolSettings,
+        cpus: &[u32],
         sockets: Vec<Sockets>,
     ) -> anyhow::Result<Proxy> {
         let config = ProxyConfig {
             name,
             classes: self.classes.clone(),
-            workers,
-            timeouts: self.settings.timeouts,
-            limits: self.settings.limits,
+            workers: pool.workers,
+            cpus: cpus.to_vec(),
+            timeouts: pool.timeouts,
+            limits: pool.limits,
             limiter: self.limiter.clone(),
             real_ip: RealIp {
                 forwarded: self.settings.use_forwarded_headers,

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use splitter_common::{Fallback, Pool};
@@ -11,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{counters, ranges};
 use crate::admin::Readiness;
-use crate::config::{DataplaneSettings, Settings, Steering as Mode};
+use crate::config::{DataplaneSettings, PoolSettings, Settings, Steering as Mode};
 use crate::dataplane::{
     Classifier, DataplaneError, Kernel, KernelOptions, LeftOut, Policy, Prefixes, Ranges, Report,
     Splits, addresses,
@@ -128,13 +129,17 @@ impl Steering {
         let stepped = self.stepped.iter();
         let stepped = stepped.map(|(mode, why)| json!({"mode": mode.name(), "why": why}));
         let pools = if self.has_pools() {
-            let sizes = settings.dataplane.pools;
-            json!([
-                {"name": Pool::NorthSouth.name(), "workers": sizes.north_south},
-                {"name": Pool::EastWest.name(), "workers": sizes.east_west},
-            ])
+            let pools = Pool::ALL.into_iter().zip(&settings.dataplane.pools);
+            pools
+                .map(|(pool, of)| describe_pool(pool.name(), of))
+                .collect()
         } else {
-            json!([{"name": "all", "workers": settings.workers}])
+            let all = PoolSettings {
+                workers: settings.workers,
+                timeouts: settings.timeouts,
+                limits: settings.limits,
+            };
+            vec![describe_pool("all", &all)]
         };
         json!({
             "asked": settings.steering.name(),
@@ -296,6 +301,30 @@ fn log(mode: Mode, report: &Report) {
         pin_dir = %report.pin_dir.display(),
         "steering"
     );
+}
+
+fn describe_pool(name: &str, pool: &PoolSettings) -> Value {
+    let seconds = |time: Duration| time.as_secs_f64();
+    let PoolSettings {
+        workers,
+        timeouts,
+        limits,
+    } = pool;
+    json!({
+        "name": name,
+        "workers": workers,
+        "max_connections": limits.max_connections,
+        "max_requests": limits.max_requests,
+        "timeouts_seconds": {
+            "connect": seconds(timeouts.connect),
+            "read": seconds(timeouts.read),
+            "send": seconds(timeouts.send),
+            "header": seconds(timeouts.header),
+            "keep_alive": seconds(timeouts.keep_alive),
+            "upstream_idle": seconds(timeouts.upstream_idle),
+            "tunnel": seconds(timeouts.tunnel),
+        },
+    })
 }
 
 fn describe(report: &Report) -> Value {

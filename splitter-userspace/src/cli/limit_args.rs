@@ -46,6 +46,10 @@ pub struct LimitArgs {
     #[arg(long, env = "SPLITTER_MAX_CONNECTIONS", value_name = "N", default_value = "16384", value_parser = number(1..=1_048_576))]
     pub max_connections: usize,
 
+    /// Requests that one worker answers at a time; further ones get a 503
+    #[arg(long, env = "SPLITTER_MAX_REQUESTS", value_name = "N", default_value = "16384", value_parser = number(1..=1_048_576))]
+    pub max_requests: usize,
+
     /// Bytes of a request's head
     #[arg(long, env = "SPLITTER_MAX_HEAD_BYTES", value_name = "N", default_value = "65536", value_parser = number(8_192..=1_048_576))]
     pub max_head_bytes: usize,
@@ -86,6 +90,7 @@ impl From<LimitArgs> for Limits {
     fn from(args: LimitArgs) -> Self {
         Limits {
             max_connections: args.max_connections,
+            max_requests: args.max_requests,
             max_head_bytes: args.max_head_bytes,
             max_headers: args.max_headers,
             upstream_idle_per_endpoint: args.upstream_idle_per_endpoint,

@@ -10,6 +10,7 @@ mod limit_args;
 pub mod logging;
 pub mod maps;
 mod named;
+mod pool_args;
 mod run_args;
 pub mod status;
 mod steer_args;

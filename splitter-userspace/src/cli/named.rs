@@ -2,7 +2,6 @@
 
 use splitter_common::{Class, Limit, Pool, Spoof, SpoofAction};
 
-use super::values::number;
 use crate::config::SettingsError;
 
 /// The most worker threads of one pool: more is taken for a mistake.
@@ -21,30 +20,25 @@ pub struct Named<K, V> {
 ///
 /// # Errors
 /// When it was given twice, with different values.
-pub(super) fn value<K: Copy + PartialEq, V: Copy + PartialEq + std::fmt::Debug>(
+pub(super) fn value<K: Copy + PartialEq, V: Copy + PartialEq + std::fmt::Debug, N: Into<String>>(
     flag: &'static str,
     what: &'static str,
     given: &[Named<K, V>],
     name: K,
-    text: fn(K) -> &'static str,
+    text: impl Fn(K) -> N,
 ) -> Result<Option<V>, SettingsError> {
     let mut values = given.iter().filter(|given| given.name == name);
     let first = values.next().map(|given| given.value);
     match (first, values.find(|other| Some(other.value) != first)) {
         (Some(first), Some(second)) => Err(SettingsError::Twice {
             flag,
-            name: text(name),
+            name: text(name).into(),
             first: format!("{first:?}"),
             second: format!("{:?}", second.value),
             what,
         }),
         _ => Ok(first),
     }
-}
-
-/// `north-south=4`.
-pub(super) fn pool_size(text: &str) -> Result<Named<Pool, usize>, String> {
-    named(text, pool, number(1..=MAX_WORKERS))
 }
 
 /// `node=north-south`.
@@ -83,7 +77,7 @@ pub(super) fn limit(text: &str) -> Result<Limit, String> {
     }
 }
 
-fn pool(text: &str) -> Result<Pool, String> {
+pub(super) fn pool(text: &str) -> Result<Pool, String> {
     one_of("a pool", text, Pool::ALL, Pool::name)
 }
 
@@ -91,7 +85,7 @@ fn class(text: &str) -> Result<Class, String> {
     one_of("a class", text, Class::ALL, Class::name)
 }
 
-fn named<K, V>(
+pub(super) fn named<K, V>(
     text: &str,
     name: impl Fn(&str) -> Result<K, String>,
     value: impl Fn(&str) -> Result<V, String>,
@@ -103,7 +97,8 @@ fn named<K, V>(
     })
 }
 
-fn one_of<T: Copy>(
+/// The one of `all` that has this name.
+pub(super) fn one_of<T: Copy>(
     what: &str,
     text: &str,
     all: impl IntoIterator<Item = T> + Clone,

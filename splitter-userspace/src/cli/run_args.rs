@@ -10,6 +10,7 @@ use super::class_args::ClassArgs;
 use super::cluster_args::ClusterArgs;
 use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::named::MAX_WORKERS;
+use super::pool_args::General;
 use super::steer_args::SteerArgs;
 use super::values;
 use crate::config::{
@@ -200,7 +201,12 @@ impl TryFrom<RunArgs> for Settings {
             }
         }
         let class = ClassSettings::from(args.class);
-        let workers = args.workers.unwrap_or_else(usable_cpus);
+        let general = General {
+            workers: args.workers,
+            usable_cpus: usable_cpus(),
+            timeouts: args.timeouts.into(),
+            limits: args.limits.into(),
+        };
         Ok(Settings {
             source: match args.manifests {
                 Some(directory) => Source::Manifests(directory),
@@ -209,8 +215,8 @@ impl TryFrom<RunArgs> for Settings {
             http: args.http,
             admin: args.admin,
             steering: args.steering.into(),
-            dataplane: args.dataplane.settings(workers)?,
-            workers,
+            dataplane: args.dataplane.settings(&general)?,
+            workers: general.workers.unwrap_or(general.usable_cpus),
             log_format: args.log_format.into(),
             access_log: args.access_log,
             use_forwarded_headers: args.use_forwarded_headers
@@ -220,8 +226,8 @@ impl TryFrom<RunArgs> for Settings {
             proxy_real_ip: real_ip(args.proxy_real_ip_cidr, &class.defaults)?,
             class,
             drain_timeout: args.drain_timeout,
-            timeouts: args.timeouts.into(),
-            limits: args.limits.into(),
+            timeouts: general.timeouts,
+            limits: general.limits,
             identity: Identity {
                 pod_namespace: args.pod_namespace,
                 pod_name: args.pod_name,
@@ -291,7 +297,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::config::{DataplaneSettings, Limits, Timeouts};
+    use crate::config::{DataplaneSettings, Limits, PoolSettings, Timeouts};
 
     #[derive(Parser)]
     struct Line {
@@ -351,14 +357,37 @@ mod tests {
             "--upstream-idle-timeout=7s",
             "--tunnel-timeout=12s",
             "--max-connections=8",
+            "--max-requests=13",
             "--max-head-bytes=9000",
             "--max-headers=10",
             "--upstream-idle-per-endpoint=11",
-            "--max-body-bytes=13",
+            "--max-body-bytes=14",
             "--pod-namespace=ns",
             "--pod-name=pod",
         ])
         .unwrap();
+        let timeouts = Timeouts {
+            connect: Duration::from_secs(2),
+            read: Duration::from_secs(3),
+            send: Duration::from_secs(4),
+            header: Duration::from_secs(5),
+            keep_alive: Duration::from_secs(6),
+            upstream_idle: Duration::from_secs(7),
+            tunnel: Duration::from_secs(12),
+        };
+        let limits = Limits {
+            max_connections: 8,
+            max_requests: 13,
+            max_head_bytes: 9_000,
+            max_headers: 10,
+            upstream_idle_per_endpoint: 11,
+            max_body_bytes: 14,
+        };
+        let pool = PoolSettings {
+            workers: 3,
+            timeouts,
+            limits,
+        };
         let expected = Settings {
             source: Source::Manifests("m".into()),
             http: ["127.0.0.1:1", "127.0.0.1:2", "[::1]:3"]
@@ -368,6 +397,7 @@ mod tests {
             steering: Steering::SkLookup,
             dataplane: DataplaneSettings {
                 interfaces: vec!["eth0".to_owned()],
+                pools: [pool; 2],
                 ..DataplaneSettings::new(3)
             },
             class: ClassSettings {
@@ -384,22 +414,8 @@ mod tests {
             use_proxy_protocol: true,
             proxy_real_ip: "10.0.0.0/8,2001:db8::1/128".parse().unwrap(),
             drain_timeout: Duration::from_secs(1),
-            timeouts: Timeouts {
-                connect: Duration::from_secs(2),
-                read: Duration::from_secs(3),
-                send: Duration::from_secs(4),
-                header: Duration::from_secs(5),
-                keep_alive: Duration::from_secs(6),
-                upstream_idle: Duration::from_secs(7),
-                tunnel: Duration::from_secs(12),
-            },
-            limits: Limits {
-                max_connections: 8,
-                max_head_bytes: 9_000,
-                max_headers: 10,
-                upstream_idle_per_endpoint: 11,
-                max_body_bytes: 13,
-            },
+            timeouts,
+            limits,
             identity: Identity {
                 pod_namespace: "ns".to_owned(),
                 pod_name: "pod".to_owned(),

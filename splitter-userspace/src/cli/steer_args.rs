@@ -7,7 +7,8 @@ use clap::{ArgAction, Args, ValueEnum};
 use splitter_common::{Class, Limit, Pool, Spoof, SpoofAction};
 
 use super::named::{self, Named};
-use crate::config::{DataplaneSettings, PoolSizes, SettingsError};
+use super::pool_args::{General, PoolArgs};
+use crate::config::{DataplaneSettings, SettingsError};
 use crate::dataplane::{Cidr, CpuIsolation, Policy, Ranges, XdpKind};
 
 /// What the kernel programs are told. Only the ranges have an effect with `--steering none`.
@@ -60,9 +61,9 @@ pub struct SteerArgs {
     )]
     pub native_routing: bool,
 
-    /// Worker threads of a pool; repeatable [default: --workers for each]
-    #[arg(long, env = "SPLITTER_POOLS", value_name = "POOL=N", value_delimiter = ',', value_parser = named::pool_size)]
-    pub pools: Vec<Named<Pool, usize>>,
+    /// What each pool has for itself.
+    #[command(flatten)]
+    pub pools: PoolArgs,
 
     /// Which pool a class gets; repeatable [default: local, node and east-west get east-west, the others north-south]
     #[arg(long, env = "SPLITTER_CLASS_POOL", value_name = "CLASS=POOL", value_delimiter = ',', value_parser = named::class_pool)]
@@ -92,7 +93,7 @@ pub struct SteerArgs {
     #[arg(long, env = "SPLITTER_CLASS_PACKET_LIMIT", value_name = "CLASS=RATE[:BURST]", value_delimiter = ',', value_parser = named::class_limit)]
     pub class_packet_limit: Vec<Named<Class, Limit>>,
 
-    /// CPUs that packets of each pool are moved to, e.g. north-south=0-3;east-west=4-7; auto: half each, from 4 CPUs on; XDP only
+    /// CPUs of each pool's threads and, with XDP, of its packets, e.g. north-south=0-3;east-west=4-7; auto: half each, from 4 CPUs on
     #[arg(long, env = "SPLITTER_CPU_ISOLATION", value_name = "off|auto|SETS", default_value_t = CpuIsolation::Off)]
     pub cpu_isolation: CpuIsolation,
 
@@ -136,13 +137,14 @@ pub enum XdpModeArg {
 }
 
 impl SteerArgs {
-    /// The settings, with pools of `workers` threads where nothing else is said.
+    /// The settings, with pools that are as `general` says where they are given nothing of their
+    /// own. Without a number of threads a pool has one for each of its CPUs.
     ///
     /// # Errors
     /// When one thing is given two values, or a CPU is named that is not there.
-    pub fn settings(self, workers: usize) -> Result<DataplaneSettings, SettingsError> {
+    pub fn settings(self, general: &General) -> Result<DataplaneSettings, SettingsError> {
         let policy = self.policy()?;
-        let size = |pool| named::value("pools", "pool", &self.pools, pool, Pool::name);
+        let pools = self.pools.settings(general, &policy.cpus)?;
         Ok(DataplaneSettings {
             interfaces: self.interface.clone(),
             xdp: match self.xdp_mode {
@@ -150,10 +152,7 @@ impl SteerArgs {
                 XdpModeArg::Generic => XdpKind::Generic,
             },
             policy,
-            pools: PoolSizes {
-                north_south: size(Pool::NorthSouth)?.unwrap_or(workers),
-                east_west: size(Pool::EastWest)?.unwrap_or(workers),
-            },
+            pools,
             ranges: Ranges {
                 own: self.node_ip,
                 pods: self.pod_cidr,

@@ -1,6 +1,7 @@
 use clap::Parser;
 
 use super::*;
+use crate::config::{Limits, PoolSettings, Timeouts};
 
 #[derive(Parser)]
 struct Line {
@@ -10,7 +11,13 @@ struct Line {
 
 fn settings(args: &[&str]) -> Result<DataplaneSettings, SettingsError> {
     let line = ["splitter"].iter().chain(args);
-    Line::try_parse_from(line).unwrap().steer.settings(3)
+    let general = General {
+        workers: Some(3),
+        usable_cpus: 9,
+        timeouts: Timeouts::default(),
+        limits: Limits::default(),
+    };
+    Line::try_parse_from(line).unwrap().steer.settings(&general)
 }
 
 #[test]
@@ -57,10 +64,7 @@ fn every_flag_sets_its_field() {
                 .map(|ip| ip.parse().unwrap())
                 .to_vec(),
         },
-        pools: PoolSizes {
-            north_south: 4,
-            east_west: 3,
-        },
+        pools: [PoolSettings::new(4), PoolSettings::new(3)],
         pin_dir: "/sys/fs/bpf/other".into(),
         keep_attached: true,
         ..DataplaneSettings::new(3)

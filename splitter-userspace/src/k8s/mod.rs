@@ -25,4 +25,4 @@ pub use manifests::{
     QUIET, WatchError,
 };
 pub use objects::{Object, Objects, Sourced};
-pub use translate::{Translation, translate};
+pub use translate::{Difference, Fared, Fate, Translation, annotations_page, compare, translate};

@@ -12,6 +12,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::client::Client;
 use super::fault::Fault;
+use super::http2::Hold;
 use super::io::Link;
 use super::journal::Journal;
 use super::pool::UpstreamPool;
@@ -86,6 +87,25 @@ impl RequestBody {
         }
     }
 
+    /// The next frame of the body, for whoever looks after its deadline.
+    pub fn poll_taken(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self {
+            RequestBody::Empty => Poll::Ready(None),
+            RequestBody::Stream(stream) => stream.poll_taken(cx),
+        }
+    }
+
+    /// How long the client may be waited for, and a little longer.
+    pub fn patience(&self) -> Duration {
+        match self {
+            RequestBody::Empty => SLACK,
+            RequestBody::Stream(stream) => stream.timeout + SLACK,
+        }
+    }
+
     /// What happens to the body, if there is one.
     pub fn upload(&self) -> Option<Rc<Upload>> {
         match self {
@@ -96,17 +116,15 @@ impl RequestBody {
 }
 
 impl Stream {
-    fn poll(&mut self) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Some(link) = &self.link else {
-            return Poll::Ready(None);
-        };
-        // hyper's context belongs to the connection's channels; the body wakes the request's task.
-        let frame = link.with_task(|cx| Pin::new(&mut self.body).poll_frame(cx));
+    /// The next frame, counted and judged.
+    fn poll_taken(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
         self.upload.waiting.set(frame.is_pending());
         match &frame {
-            Poll::Pending => link.socket.wait_at_most(self.timeout + SLACK),
             Poll::Ready(Some(Ok(frame))) => {
-                link.socket.wait_while_moving(link.patience());
                 let n = frame.data_ref().map_or(0, Bytes::len) as u64;
                 let Some(left) = self.upload.left.get().checked_sub(n) else {
                     self.upload.fault.set(Some(Fault::BodyTooLarge));
@@ -116,9 +134,23 @@ impl Stream {
                 self.upload.bytes.set(self.upload.bytes.get() + n);
             }
             Poll::Ready(Some(Err(e))) => self.upload.fault.set(Some(self.blame(e))),
-            Poll::Ready(None) => link.socket.wait_while_moving(link.patience()),
+            Poll::Pending | Poll::Ready(None) => {}
         }
         frame.map_err(BodyError::from)
+    }
+
+    fn poll(&mut self) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Some(link) = self.link.clone() else {
+            return Poll::Ready(None);
+        };
+        // hyper's context belongs to the connection's channels; the body wakes the request's task.
+        let frame = link.with_task(|cx| self.poll_taken(cx));
+        match &frame {
+            Poll::Pending => link.socket.wait_at_most(self.timeout + SLACK),
+            Poll::Ready(Some(Err(_))) => {}
+            Poll::Ready(_) => link.socket.wait_while_moving(link.patience()),
+        }
+        frame
     }
 
     /// Why the body broke.
@@ -188,6 +220,8 @@ enum Source {
         upstream: Option<Box<Upstream>>,
         pool: Rc<UpstreamPool>,
     },
+    /// As the backend sends it on a stream.
+    Http2 { body: Incoming, hold: Hold },
 }
 
 impl AnswerBody {
@@ -218,6 +252,14 @@ impl AnswerBody {
         answer
     }
 
+    /// An answer that the backend still sends on a stream.
+    pub fn http2(body: Incoming, hold: Hold, journal: Box<Journal>) -> Self {
+        AnswerBody {
+            source: Source::Http2 { body, hold },
+            journal: Some(journal),
+        }
+    }
+
     /// Gives the connection back as soon as the answer is complete: its length has come, or its
     /// trailers have (`last`), behind which nobody may ask for more.
     fn release_if_over(&mut self, last: bool) {
@@ -237,15 +279,16 @@ impl AnswerBody {
     fn poll_source(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.source {
             Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Source::Stream { body, upstream, .. } => match upstream {
-                Some(upstream) => upstream.poll_frame(cx, body),
+                Some(upstream) => upstream.poll_frame(cx, body).map_err(BodyError::from),
                 // The connection went back with everything already in the body's channel.
-                None => Pin::new(body).poll_frame(cx),
+                None => Pin::new(body).poll_frame(cx).map_err(BodyError::from),
             },
+            Source::Http2 { body, hold } => hold.poll_frame(cx, body),
         }
     }
 
@@ -262,12 +305,12 @@ impl AnswerBody {
 
 impl Body for AnswerBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         let frame = this.poll_source(cx);
         match &frame {
@@ -291,16 +334,20 @@ impl Body for AnswerBody {
                 }
             }
             Poll::Ready(Some(Err(_))) => {
+                let upload = this.journal.as_ref().and_then(|it| it.upload.as_ref());
+                let clients = upload.and_then(|upload| upload.fault.get());
                 let timed_out = match &this.source {
                     Source::Stream {
                         upstream: Some(upstream),
                         ..
                     } => upstream.link().socket.is_expired(),
+                    Source::Http2 { hold, .. } => hold.is_expired(),
                     _ => false,
                 };
-                this.close(Some(match timed_out {
-                    true => Fault::UpstreamTimeout,
-                    false => Fault::UpstreamInvalid,
+                this.close(Some(match (clients, timed_out) {
+                    (Some(fault), _) => fault,
+                    (None, true) => Fault::UpstreamTimeout,
+                    (None, false) => Fault::UpstreamInvalid,
                 }));
             }
         }
@@ -310,14 +357,14 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Whole(bytes) => bytes.is_empty(),
-            Source::Stream { body, .. } => body.is_end_stream(),
+            Source::Stream { body, .. } | Source::Http2 { body, .. } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Stream { body, .. } => body.size_hint(),
+            Source::Stream { body, .. } | Source::Http2 { body, .. } => body.size_hint(),
         }
     }
 }

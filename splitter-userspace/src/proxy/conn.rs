@@ -173,9 +173,9 @@ async fn serve_http2(worker: &Rc<Worker>, client: &Rc<Client>) {
     let _ = std::future::poll_fn(|cx| client.socket.poll_drained(cx)).await;
 }
 
-/// Runs hyper's stream tasks on this worker.
+/// Runs hyper's tasks on this worker.
 #[derive(Clone, Copy)]
-struct LocalExecutor;
+pub struct LocalExecutor;
 
 impl<F> hyper::rt::Executor<F> for LocalExecutor
 where

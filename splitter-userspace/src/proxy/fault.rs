@@ -56,6 +56,8 @@ pub enum Fault {
     // Ours.
     /// Too many connections.
     Overloaded,
+    /// Too many requests in hand.
+    Busy,
 }
 
 impl Fault {
@@ -78,7 +80,7 @@ impl Fault {
             Fault::AddressDenied => StatusCode::FORBIDDEN,
             Fault::ClientGone => client_closed_request(),
             Fault::NoLocation => StatusCode::NOT_FOUND,
-            Fault::NoEndpoint | Fault::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Fault::NoEndpoint | Fault::Overloaded | Fault::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Fault::UpstreamRefused | Fault::UpstreamInvalid => StatusCode::BAD_GATEWAY,
             Fault::ConnectTimeout | Fault::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
@@ -110,6 +112,7 @@ impl Fault {
             Fault::ConnectTimeout => "connect-timeout",
             Fault::UpstreamTimeout => "upstream-timeout",
             Fault::Overloaded => "overloaded",
+            Fault::Busy => "busy",
         }
     }
 
@@ -139,6 +142,7 @@ impl Fault {
             Fault::ConnectTimeout => "the backend did not accept in time",
             Fault::UpstreamTimeout => "the backend did not answer in time",
             Fault::Overloaded => "too many connections",
+            Fault::Busy => "too many requests are being answered",
         }
     }
 

@@ -5,29 +5,50 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::body::RequestBody;
 use super::fault::Fault;
+use super::http2::{self, Hold};
 use super::journal::Journal;
 use super::retry::{Copy, TryFailed};
 use super::terms::Terms;
 use super::upstream::{Failed, Upstream};
 use super::worker::Worker;
-use crate::model::{Backend, Failures};
+use crate::model::{Backend, Failures, Protocol};
 
-/// A backend's answer, and the connection that its body comes on.
-pub struct Exchanged {
-    /// Head, and the body to come.
-    pub response: Response<Incoming>,
-    /// The connection.
-    pub upstream: Box<Upstream>,
+/// A backend's answer: its head and the body to come, and what the body comes on.
+pub enum Exchanged {
+    /// A connection of this request alone.
+    Http1 {
+        /// The answer.
+        response: Response<Incoming>,
+        /// The connection.
+        upstream: Box<Upstream>,
+    },
+    /// A stream of a connection.
+    Http2 {
+        /// The answer.
+        response: Response<Incoming>,
+        /// The stream.
+        hold: Hold,
+    },
+}
+
+impl Exchanged {
+    fn status(&self) -> StatusCode {
+        match self {
+            Exchanged::Http1 { response, .. } | Exchanged::Http2 { response, .. } => {
+                response.status()
+            }
+        }
+    }
 }
 
 /// An answer, and the request if the answer is one after which the Location wants another Endpoint
 /// to be asked.
-type Answered = (Exchanged, Option<Request<RequestBody>>);
+pub type Answered = (Exchanged, Option<Request<RequestBody>>);
 
 /// Sends `request` to an Endpoint of `backend`; to another one of the same Backend after what
 /// `terms` call a failure, if the request may be sent again.
@@ -48,9 +69,14 @@ pub async fn forward(
     let mut last = Err(Fault::NoEndpoint);
     while let Some(endpoint) = worker.pick(backend, &tried) {
         journal.pick(endpoint, tried.len() as u32 + 1);
-        let again = match try_endpoint(worker, endpoint, request, terms, journal).await {
+        let tried_now = match terms.protocol {
+            Protocol::Grpc => http2::try_endpoint(worker, endpoint, request, terms, journal).await,
+            _ => try_endpoint(worker, endpoint, request, terms, journal).await,
+        };
+        let again = match tried_now {
             Ok((exchanged, again)) => {
                 worker.endpoint_answered(endpoint);
+                note_answer(journal, &exchanged);
                 last = Ok(exchanged);
                 again
             }
@@ -71,6 +97,13 @@ pub async fn forward(
         request = again;
     }
     last
+}
+
+fn note_answer(journal: &mut Journal, exchanged: &Exchanged) {
+    if let (Some(record), Some(picked)) = (&mut journal.upstream, journal.picked) {
+        record.header = Some(picked.elapsed());
+        record.status = Some(exchanged.status().as_u16());
+    }
 }
 
 /// Sends `request` to this Endpoint, on a kept connection if there is one.
@@ -127,10 +160,9 @@ async fn exchange_once(
 ) -> Result<Answered, TryFailed> {
     let on = terms.retry.on;
     let copy = Copy::of(&request, &terms.retry);
-    match exchange(upstream, request, terms, journal).await {
+    match exchange(upstream, request, terms).await {
         Ok(exchanged) => {
-            let bad =
-                on.has_status() && on.has(Failures::status(exchanged.response.status().as_u16()));
+            let bad = on.has_status() && on.has(Failures::status(exchanged.status().as_u16()));
             Ok((exchanged, copy.filter(|_| bad).map(Copy::into_request)))
         }
         Err(failed) => {
@@ -145,7 +177,6 @@ async fn exchange(
     mut upstream: Box<Upstream>,
     mut request: Request<RequestBody>,
     terms: &Terms,
-    journal: &mut Journal,
 ) -> Result<Exchanged, Box<Failed>> {
     let link = upstream.link().clone();
     link.set_patience(terms.read, terms.send);
@@ -153,9 +184,5 @@ async fn exchange(
     let response = upstream.exchange(request).await.inspect_err(|failed| {
         tracing::debug!(endpoint = %upstream.endpoint(), error = ?failed.error, "an exchange failed");
     })?;
-    if let (Some(record), Some(picked)) = (&mut journal.upstream, journal.picked) {
-        record.header = Some(picked.elapsed());
-        record.status = Some(response.status().as_u16());
-    }
-    Ok(Exchanged { response, upstream })
+    Ok(Exchanged::Http1 { response, upstream })
 }

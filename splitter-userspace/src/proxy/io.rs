@@ -17,7 +17,7 @@ use super::client::{Client, Protocol};
 use super::socket::Socket;
 
 /// Reads into `cursor` and shows what came to `inspect` before hyper can see it.
-fn poll_fill(
+pub fn poll_fill(
     socket: &Socket,
     cx: &mut Context<'_>,
     cursor: &mut ReadBufCursor<'_>,

@@ -42,6 +42,8 @@ pub struct Journal {
     pub picked: Option<Instant>,
     /// What is kept of it for the policies of its Location.
     pub visit: Visit,
+    /// Whether the client is to be told faults in gRPC's words too.
+    pub grpc: bool,
     /// The request's body, if it has one.
     pub upload: Option<Rc<Upload>>,
     status: u16,
@@ -90,6 +92,7 @@ impl Journal {
             upstream: None,
             picked: None,
             visit: Visit::default(),
+            grpc: false,
             upload: None,
             status: 0,
             response_bytes: 0,

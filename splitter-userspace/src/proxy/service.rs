@@ -17,7 +17,9 @@ use super::body::{AnswerBody, RequestBody};
 use super::client::{Client, Protocol, text_value};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
+use super::grpc;
 use super::headers::{self, Forwarded};
+use super::http2::{self, Hold};
 use super::journal::Journal;
 use super::policy::{self, Asked, Refusal, Reply};
 use super::target;
@@ -88,6 +90,9 @@ fn prepare(
     journal: &mut Journal,
     request_id: &HeaderValue,
 ) -> Result<Prepared, Refusal> {
+    if worker.is_busy() {
+        return Err(Fault::Busy.into());
+    }
     let host = target::authority(parts)?;
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
@@ -106,8 +111,10 @@ fn prepare(
         };
         policy::enter(policy, &asked, &mut journal.visit)?;
     }
-    policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let terms = Terms::new(worker.timeouts(), policy);
+    let http2 = terms.protocol == model::Protocol::Grpc;
+    journal.grpc = http2 && grpc::is_grpc(&parts.headers);
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let backend = worker.choose(&place, parts, journal)?;
 
     let address = match journal.caller() {
@@ -157,6 +164,9 @@ fn prepare(
     if let Some(policy) = policy {
         policy::toward(policy, parts);
     }
+    if http2 {
+        http2::into_http2(parts)?;
+    }
     Ok(Prepared {
         upgrade,
         backend,
@@ -173,6 +183,20 @@ fn origin_form(uri: &Uri) -> Uri {
     target.map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
+/// Where an answer's body comes from.
+enum From {
+    Http1(Incoming, Box<Upstream>),
+    Http2(Incoming, Hold),
+}
+
+impl From {
+    fn body(&self) -> &Incoming {
+        match self {
+            From::Http1(body, _) | From::Http2(body, _) => body,
+        }
+    }
+}
+
 /// Passes the backend's answer on.
 fn answer(
     worker: &Rc<Worker>,
@@ -181,8 +205,16 @@ fn answer(
     upgrade: Option<HeaderValue>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
-    let Exchanged { response, upstream } = exchanged;
-    let (mut parts, body) = response.into_parts();
+    let (mut parts, from) = match exchanged {
+        Exchanged::Http1 { response, upstream } => {
+            let (parts, body) = response.into_parts();
+            (parts, From::Http1(body, upstream))
+        }
+        Exchanged::Http2 { response, hold } => {
+            let (parts, body) = response.into_parts();
+            (parts, From::Http2(body, hold))
+        }
+    };
     if !headers::has_known_coding(&parts.headers) {
         return own_answer(worker, Fault::UpstreamInvalid, journal);
     }
@@ -192,9 +224,12 @@ fn answer(
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return switch(worker, client, parts, upstream, upgrade, journal);
+        return match from {
+            From::Http1(_, upstream) => switch(worker, client, parts, upstream, upgrade, journal),
+            From::Http2(..) => own_answer(worker, Fault::UpstreamInvalid, journal),
+        };
     }
-    if journal.is_http10() && body.size_hint().exact().is_none() {
+    if journal.is_http10() && from.body().size_hint().exact().is_none() {
         // The close is what tells the client the end.
         client.answer_until_close();
         parts
@@ -203,7 +238,12 @@ fn answer(
     }
     close_if_draining(worker, client, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
-    let body = AnswerBody::stream(body, upstream, worker.pool().clone(), journal);
+    let body = match from {
+        From::Http1(body, upstream) => {
+            AnswerBody::stream(body, upstream, worker.pool().clone(), journal)
+        }
+        From::Http2(body, hold) => AnswerBody::http2(body, hold, journal),
+    };
     Ok(Response::from_parts(parts, body))
 }
 
@@ -243,6 +283,9 @@ fn own_answer(
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     journal.answer(status.as_u16(), Some(fault));
+    if journal.grpc {
+        return Ok(grpc_answer(fault, journal));
+    }
     let text = own_text(fault);
     let mut response = Response::builder()
         .status(status)
@@ -269,6 +312,16 @@ fn own_answer(
     response
         .body(AnswerBody::whole(body, journal))
         .map_err(io::Error::other)
+}
+
+/// The proxy's own answer to a client that speaks gRPC: a head without a body.
+fn grpc_answer(fault: Fault, journal: Box<Journal>) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::whole(Bytes::new(), journal));
+    *response.status_mut() = fault.status();
+    let headers = response.headers_mut();
+    headers.insert(SERVER, NAME);
+    grpc::say(fault, headers);
+    response
 }
 
 /// The answer of a policy.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_setaffinity};
 use tokio::sync::watch;
 
 use super::clock::TICK;
@@ -30,6 +31,8 @@ pub struct ProxyConfig {
     pub classes: Arc<dyn Classes>,
     /// How many threads; each set of sockets has at least as many.
     pub workers: usize,
+    /// The CPUs that the threads keep to; none: any.
+    pub cpus: Vec<u32>,
     /// How long things may take.
     pub timeouts: Timeouts,
     /// How much there may be of things.
@@ -152,6 +155,7 @@ struct Thread {
 
 impl Thread {
     fn run(self) {
+        keep_to(&self.config.cpus);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build_local(tokio::runtime::LocalOptions::default());
@@ -209,6 +213,23 @@ impl Thread {
             );
         }
         Ok(())
+    }
+}
+
+/// Keeps the calling thread to these CPUs, so that no other pool's threads or packets run there. The
+/// kernel moves it among them.
+fn keep_to(cpus: &[u32]) {
+    if cpus.is_empty() {
+        return;
+    }
+    let mut set = CpuSet::new();
+    let known = cpus.iter().map(|cpu| *cpu as usize);
+    known
+        .filter(|cpu| *cpu < CpuSet::MAX_CPU)
+        .for_each(|cpu| set.set(cpu));
+    // A container may have been given other CPUs than those that were named.
+    if let Err(error) = sched_setaffinity(None, &set) {
+        tracing::warn!(%error, ?cpus, "a worker is not kept to the CPUs of its pool");
     }
 }
 

@@ -14,6 +14,7 @@ use super::clock::Clock;
 use super::fault::Fault;
 use super::flush::Flusher;
 use super::headers::X_REQUEST_ID;
+use super::http2::Http2Pool;
 use super::journal::Journal;
 use super::limiter::Limiter;
 use super::pool::UpstreamPool;
@@ -88,6 +89,7 @@ pub struct Worker {
     clock: Rc<Clock>,
     flusher: Rc<Flusher>,
     pool: Rc<UpstreamPool>,
+    http2: Rc<Http2Pool>,
     timeouts: Rc<Timeouts>,
     limits: Limits,
     real_ip: RealIp,
@@ -107,12 +109,14 @@ impl Worker {
     /// Must be called on the worker's thread.
     pub fn new(parts: WorkerParts) -> Rc<Self> {
         let mut chance = fastrand::Rng::new();
+        let (clock, flusher) = (Clock::new(), Rc::<Flusher>::default());
         Rc::new(Worker {
             current: RefCell::new(Rc::new(Current { live: parts.live })),
             weights: parts.weights,
             classes: parts.classes,
-            clock: Clock::new(),
-            flusher: Rc::default(),
+            http2: Http2Pool::new(&clock, &flusher, &parts.timeouts),
+            clock,
+            flusher,
             pool: Rc::new(UpstreamPool::new(
                 parts.limits.upstream_idle_per_endpoint,
                 parts.timeouts.upstream_idle,
@@ -258,6 +262,7 @@ impl Worker {
     /// Called every tick: time goes on, idle connections go, the log is handed over.
     pub fn tick(&self) {
         self.clock.tick();
+        self.http2.tick();
         if self.clock.now().is_multiple_of(4) {
             self.pool.sweep();
         }
@@ -273,6 +278,11 @@ impl Worker {
     /// Whether the worker is on its way out.
     pub fn is_draining(&self) -> bool {
         self.draining.get()
+    }
+
+    /// Whether more requests are in hand than may be, the one that is just beginning among them.
+    pub fn is_busy(&self) -> bool {
+        self.connections.requests_now() > self.limits.max_requests as i64
     }
 
     /// Whether requests are logged.
@@ -298,6 +308,11 @@ impl Worker {
     /// The kept connections.
     pub fn pool(&self) -> &Rc<UpstreamPool> {
         &self.pool
+    }
+
+    /// The HTTP/2 connections to Endpoints.
+    pub fn http2(&self) -> &Rc<Http2Pool> {
+        &self.http2
     }
 
     /// How long things may take.

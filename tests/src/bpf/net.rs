@@ -214,6 +214,16 @@ impl Nodes {
         out.ip("-6 route add fd00:244::/48 via 2001:db8::1");
         nodes
     }
+
+    /// Has the client outside send whole checksums: a veth leaves them to a NIC that is not there,
+    /// and a packet that XDP moves to another CPU needs its own.
+    ///
+    /// # Panics
+    /// Without `ethtool`.
+    pub fn whole_checksums(&self) {
+        let words = ["netns", "exec", self.out.name(), "ethtool", "-K", "wire"];
+        command("ip", &[&words[..], &["tx", "off"]].concat());
+    }
 }
 
 impl Default for Nodes {

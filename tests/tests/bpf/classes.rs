@@ -13,7 +13,7 @@ use socket2::{Domain, Socket, Type};
 use splitter::dataplane::{CpuSets, Policy};
 use splitter_common::{Class, Fallback, Pool};
 use splitter_tests::bpf::kernel::ranges;
-use splitter_tests::bpf::net::{command, let_go};
+use splitter_tests::bpf::net::let_go;
 use splitter_tests::bpf::{Loaded, Namespace, Nodes};
 
 /// A listener that answers each connection with its pool's name, and what it saw of it.
@@ -260,10 +260,7 @@ fn connections_work_on_the_cpus_of_their_pool() {
     let mut loaded = Loaded::new(&policy);
     let [north_south, east_west] = pools(&mut loaded, "0.0.0.0:80", "127.0.0.1:0");
     let nodes = &loaded.nodes;
-    // A veth leaves checksums to a NIC that is not there; moved packets need them.
-    let off = ["-K", "wire", "tx", "off"];
-    let ethtool = [&["netns", "exec", nodes.out.name(), "ethtool"], &off[..]].concat();
-    command("ip", &ethtool);
+    nodes.whole_checksums();
     for _ in 0..10 {
         lands_in(&nodes.out, "203.0.113.1:80", &north_south);
         lands_in(&nodes.pod, "203.0.113.1:80", &east_west);

@@ -28,6 +28,40 @@ fn connections_beyond_the_limit_are_refused_and_counted() {
 }
 
 #[test]
+fn requests_beyond_the_limit_get_a_503_and_are_counted() {
+    let (line, told, go) = Line::new();
+    let backend = Backend::scripted(move |conversation| {
+        while conversation.request().is_some() {
+            line.say("asked");
+            line.wait();
+            conversation.send(OK);
+        }
+    });
+    let splitter = Splitter::before_with(&backend, |settings| settings.limits.max_requests = 1);
+    let (mut first, mut second) = (splitter.client(), splitter.client());
+    first.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    assert_eq!(told.recv_timeout(PATIENCE), Ok("asked"));
+    for _ in 0..2 {
+        let refused = second.get("a.test", "/");
+        assert_eq!(refused.status, 503);
+        assert!(refused.text().contains("too many requests"), "{refused:?}");
+    }
+    go.send(()).expect("the backend waits");
+    assert_ok(&first.answer("GET"));
+    eventually("the first is counted as done", || {
+        splitter.metrics().sum("splitter_requests_in_flight", &[]) == 0.0
+    });
+    // The same connection goes on: only the request was refused.
+    second.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n");
+    assert_eq!(told.recv_timeout(PATIENCE), Ok("asked"));
+    go.send(()).expect("the backend waits");
+    assert_ok(&second.answer("GET"));
+    let busy = [("fault", "busy"), ("pool", "all")];
+    let metrics = splitter.metrics();
+    assert_eq!(metrics.sum("splitter_faults_total", &busy), 2.0);
+}
+
+#[test]
 fn no_more_idle_connections_are_kept_than_the_limit() {
     let (line, told, go) = Line::new();
     let backend = Backend::scripted(move |conversation| {

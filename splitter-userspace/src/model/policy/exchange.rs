@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 /// settings. The same for every Variant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Exchange {
-    /// What is spoken (`proxy-http-version`).
+    /// What is spoken (`backend-protocol`, `proxy-http-version`).
     #[serde(skip_serializing_if = "Protocol::is_default")]
     pub protocol: Protocol,
     /// To connect (`proxy-connect-timeout`).
@@ -42,6 +42,9 @@ pub enum Protocol {
     /// HTTP/1.0 in cleartext: one request a connection, no chunked request bodies.
     #[serde(rename = "HTTP/1.0")]
     Http10,
+    /// HTTP/2 in cleartext with prior knowledge (RFC 9113 3.3).
+    #[serde(rename = "GRPC")]
+    Grpc,
 }
 
 impl Protocol {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 
-use super::Reply;
+use super::{Refusal, Reply};
 use crate::model::RateLimits;
 use crate::proxy::limiter::{Held, Limiter, Nanos, Refused};
 
@@ -15,7 +15,7 @@ pub fn enter(
     limiter: &Arc<Limiter>,
     client: IpAddr,
     now: Nanos,
-) -> Result<Option<Held>, Reply> {
+) -> Result<Option<Held>, Refusal> {
     limiter.enter(limits, client, now).map_err(|refused| {
         let (name, status, text) = match refused {
             Refused::Rate => ("rate-limited", limits.rate_status, "too many requests"),
@@ -31,6 +31,6 @@ pub fn enter(
         let plain = HeaderValue::from_static("text/plain; charset=utf-8");
         reply.headers.insert(CONTENT_TYPE, plain);
         reply.body = Bytes::from(format!("{} {text}\n", status.as_str()));
-        reply
+        reply.into()
     })
 }

@@ -40,6 +40,11 @@ impl ConnectionMetrics {
         OpenGuard::new(&self.requests)
     }
 
+    /// Requests that this worker has in hand now.
+    pub fn requests_now(&self) -> i64 {
+        self.requests.get()
+    }
+
     /// Connections of this worker that are open now.
     pub fn open_now(&self) -> i64 {
         self.open.get()

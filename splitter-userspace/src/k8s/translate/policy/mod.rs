@@ -7,6 +7,7 @@ mod body;
 mod cors;
 mod exchange;
 mod limits;
+mod protocol;
 mod redirect;
 mod retry;
 mod unsupported;
@@ -21,6 +22,7 @@ pub(super) use unsupported::canary_policy;
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
     "allowlist-source-range",
+    "backend-protocol",
     "client-body-buffer-size",
     "cors-allow-credentials",
     "cors-allow-headers",
@@ -70,23 +72,37 @@ pub(super) struct MainPolicy {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
-    let mut closed = unsupported::close(view, problems);
-    let addresses = addresses::read(view, problems).unwrap_or_else(|fault| {
-        closed = closed.into_iter().chain([fault]).min();
-        None
-    });
+    let mut closed = Closed(unsupported::close(view, problems));
+    let addresses = closed.unless(addresses::read(view, problems));
+    let mut exchange = exchange::read(view, problems);
+    if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
+        exchange.protocol = protocol;
+    }
     MainPolicy {
-        closed,
+        closed: closed.0,
         policy: Policy {
             addresses,
             cors: cors::read(view, problems),
             limits: limits::read(view, problems),
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
-            exchange: exchange::read(view, problems),
+            exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
         },
+    }
+}
+
+/// Why the Locations must not be served, if so. The guard is the one to name when there is more.
+struct Closed(Option<BackendFault>);
+
+impl Closed {
+    /// What was read, or nothing, and the fault noted.
+    fn unless<T: Default>(&mut self, read: Result<T, BackendFault>) -> T {
+        read.unwrap_or_else(|fault| {
+            self.0 = self.0.into_iter().chain([fault]).min();
+            T::default()
+        })
     }
 }
 

@@ -11,28 +11,19 @@ use crate::model::BackendFault;
 /// Reports the annotations of a main Ingress that have no effect here. Gives the fault that all
 /// its Locations answer with, if serving them regardless would be wrong.
 pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendFault> {
-    let mut fault: Option<BackendFault> = None;
+    let mut fault = None;
     for (name, annotation) in view.annotations.iter() {
         if catalogue::CANARY.contains(&name) || is_supported(name) {
             continue;
         }
-        let found = match Meaning::of(name, annotation.value) {
-            Meaning::Nothing => None,
+        match Meaning::of(name, annotation.value) {
+            Meaning::Nothing => {}
             Meaning::Guard => {
                 report_guard(view, annotation, problems);
-                Some(BackendFault::GuardUnsupported)
+                fault = Some(BackendFault::GuardUnsupported);
             }
-            Meaning::Protocol => {
-                report_protocol(view, annotation, problems);
-                Some(BackendFault::ProtocolUnsupported)
-            }
-            Meaning::Ignored => {
-                report_ignored(view, name, annotation, "ignored", problems);
-                None
-            }
-        };
-        // The guard is the one to name when there are both.
-        fault = [fault, found].into_iter().flatten().min();
+            Meaning::Ignored => report_ignored(view, name, annotation, "ignored", problems),
+        }
     }
     fault
 }
@@ -67,8 +58,6 @@ enum Meaning {
     Nothing,
     /// Keeps somebody out.
     Guard,
-    /// Speaks something else than HTTP to the pods.
-    Protocol,
     /// Anything else.
     Ignored,
 }
@@ -90,8 +79,6 @@ impl Meaning {
                 guard_unless(parse_bool(value) == Some(false))
             }
             "configuration-snippet" | "server-snippet" if guards(value) => Meaning::Guard,
-            "backend-protocol" if value.eq_ignore_ascii_case("HTTP") => Meaning::Nothing,
-            "backend-protocol" => Meaning::Protocol,
             _ if SWITCHES.contains(&name) && parse_bool(value) == Some(false) => Meaning::Nothing,
             _ if name.starts_with("auth-") || name.starts_with("modsecurity-") => Meaning::Guard,
             _ => Meaning::Ignored,
@@ -137,19 +124,6 @@ fn report_guard(view: &View<'_>, annotation: Annotation<'_>, problems: &mut Prob
         "guard-unsupported",
         "this access control is not supported",
         "every path of the Ingress answers 503, as serving it unguarded would open it to all",
-    );
-}
-
-fn report_protocol(view: &View<'_>, annotation: Annotation<'_>, problems: &mut Problems) {
-    problems.error(
-        &view.subject,
-        annotation.field(),
-        "protocol-unsupported",
-        format!(
-            "the protocol {:?} towards pods is not supported, only HTTP is",
-            annotation.value
-        ),
-        "every path of the Ingress answers 503",
     );
 }
 
