@@ -6,8 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use splitter_common::POOLS;
-
 mod cluster;
 
 pub(crate) use cluster::is_name;
@@ -75,8 +73,8 @@ pub struct DataplaneSettings {
     pub ranges: Ranges,
     /// How classes are treated.
     pub policy: Policy,
-    /// What each [`Pool`](splitter_common::Pool) has for itself, by its number.
-    pub pools: [PoolSettings; POOLS as usize],
+    /// What each pool has for itself: north-south, then east-west.
+    pub pools: [PoolSettings; 2],
     /// Where maps are pinned, default [`DataplaneSettings::PIN_DIR`].
     pub pin_dir: PathBuf,
     /// Leave the programs attached when the process ends, default false.
@@ -94,7 +92,7 @@ impl DataplaneSettings {
             xdp: XdpKind::Native,
             ranges: Ranges::default(),
             policy: Policy::default(),
-            pools: [PoolSettings::new(workers); POOLS as usize],
+            pools: [PoolSettings::new(workers); 2],
             pin_dir: PathBuf::from(Self::PIN_DIR),
             keep_attached: false,
         }
@@ -185,6 +183,8 @@ pub struct Timeouts {
     pub send: Duration,
     /// For a client to send a whole request head, default 60 s.
     pub header: Duration,
+    /// For a client to finish its TLS handshake, default 10 s.
+    pub handshake: Duration,
     /// For which an idle client connection is kept, default 75 s.
     pub keep_alive: Duration,
     /// For which an idle connection to an Endpoint is kept, default 60 s.
@@ -200,6 +200,7 @@ impl Default for Timeouts {
             read: Duration::from_secs(60),
             send: Duration::from_secs(60),
             header: Duration::from_secs(60),
+            handshake: Duration::from_secs(10),
             keep_alive: Duration::from_secs(75),
             upstream_idle: Duration::from_secs(60),
             tunnel: Duration::from_secs(3600),
@@ -212,6 +213,9 @@ impl Default for Timeouts {
 pub struct Limits {
     /// Client connections of one worker, default 16,384; further ones are closed at once.
     pub max_connections: usize,
+    /// TLS handshakes of one worker that are open at once, default 1,024; further ones are closed
+    /// at once.
+    pub max_handshakes: usize,
     /// Requests that one worker answers at a time, default 16,384; further ones get a 503.
     pub max_requests: usize,
     /// Bytes of a request's head, default 64 KiB; 8 KiB to 1 MiB, as hyper needs at
@@ -230,6 +234,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             max_connections: 16_384,
+            max_handshakes: 1024,
             max_requests: 16_384,
             max_head_bytes: 64 * 1024,
             max_headers: 100,
@@ -266,6 +271,10 @@ pub struct Settings {
     pub source: Source,
     /// Cleartext HTTP listeners, default `0.0.0.0:80`.
     pub http: Vec<SocketAddr>,
+    /// HTTPS listeners, default `0.0.0.0:443`; may be none.
+    pub https: Vec<SocketAddr>,
+    /// The Secret with the certificate for hosts without one (`--default-ssl-certificate`).
+    pub default_certificate: Option<NamespacedName>,
     /// Admin listener, default `0.0.0.0:10254`.
     pub admin: SocketAddr,
     /// How connections reach the pools.
@@ -305,8 +314,16 @@ pub enum SettingsError {
     /// The same address twice.
     #[error("--http {0} is given more than once; give each address once")]
     DuplicateHttp(SocketAddr),
+    /// The same address twice.
+    #[error(
+        "--https {0} is given more than once, or is an --http address too; give each address once"
+    )]
+    DuplicateHttps(SocketAddr),
+    /// Neither off nor on.
+    #[error("--https off is given beside an address; give one of them")]
+    HttpsOffAndOn,
     /// One address for two things.
-    #[error("--admin {0} is also an --http address; give them different ports")]
+    #[error("--admin {0} is also an --http or --https address; give them different ports")]
     AdminIsHttp(SocketAddr),
     /// A setting of the defaults that cannot be read.
     #[error("--defaults: {key} is {value:?}; {allowed}")]

@@ -16,3 +16,4 @@ pub mod model;
 pub mod proxy;
 pub mod routing;
 pub mod telemetry;
+pub mod tls;

@@ -8,6 +8,13 @@ use std::process::{Command, Output};
 /// a part of the error that says what is allowed.
 const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("--http", "SPLITTER_HTTP", "80", "0.0.0.0:80"),
+    ("--https", "SPLITTER_HTTPS", "on", "0.0.0.0:443"),
+    (
+        "--default-ssl-certificate",
+        "SPLITTER_DEFAULT_SSL_CERTIFICATE",
+        "wildcard",
+        "NAMESPACE/NAME",
+    ),
     ("--admin", "SPLITTER_ADMIN", "localhost", "0.0.0.0:80"),
     (
         "--steering",
@@ -161,6 +168,12 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("--send-timeout", "SPLITTER_SEND_TIMEOUT", "1d", "30s"),
     ("--header-timeout", "SPLITTER_HEADER_TIMEOUT", "x", "30s"),
     (
+        "--handshake-timeout",
+        "SPLITTER_HANDSHAKE_TIMEOUT",
+        "x",
+        "30s",
+    ),
+    (
         "--keep-alive-timeout",
         "SPLITTER_KEEP_ALIVE_TIMEOUT",
         "x",
@@ -190,6 +203,12 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "SPLITTER_MAX_HEAD_BYTES",
         "8191",
         "from 8192 to 1048576",
+    ),
+    (
+        "--max-handshakes",
+        "SPLITTER_MAX_HANDSHAKES",
+        "0",
+        "from 1 to 1048576",
     ),
     (
         "--max-headers",
@@ -311,7 +330,10 @@ fn a_flag_wins_over_its_variable() {
     ];
     // The list of the variable would be refused for its first address.
     let output = splitter(&["run", "--http=[::1]:2", "--admin=[::1]:2"], &env);
-    refused(&output, &["--admin [::1]:2 is also an --http address"]);
+    refused(
+        &output,
+        &["--admin [::1]:2 is also an --http or --https address"],
+    );
 }
 
 #[test]

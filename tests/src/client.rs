@@ -60,9 +60,9 @@ impl Answer {
     }
 }
 
-/// One connection.
-pub struct Client {
-    reader: BufReader<TcpStream>,
+/// One connection, in clear unless it says otherwise.
+pub struct Client<S = TcpStream> {
+    reader: BufReader<S>,
 }
 
 impl Client {
@@ -89,17 +89,34 @@ impl Client {
         }
     }
 
-    /// Sends bytes as they are. The peer may have closed already: what it answered is what counts.
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        let _ = self.reader.get_mut().write_all(bytes.as_ref());
-    }
-
     /// Ends only what we send.
     pub fn finish(&mut self) {
         self.reader
             .get_mut()
             .shutdown(std::net::Shutdown::Write)
             .unwrap();
+    }
+
+    /// Whether bytes (or the end) come within `time`.
+    pub fn hears_within(&mut self, time: std::time::Duration) -> bool {
+        self.stream().set_read_timeout(Some(time)).unwrap();
+        let heard = self.reader.fill_buf().is_ok();
+        self.stream().set_read_timeout(Some(PATIENCE)).unwrap();
+        heard
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// A connection that stands already.
+    pub fn over(stream: S) -> Self {
+        Client {
+            reader: BufReader::new(stream),
+        }
+    }
+
+    /// Sends bytes as they are. The peer may have closed already: what it answered is what counts.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.reader.get_mut().write_all(bytes.as_ref());
     }
 
     /// Sends a GET and reads the answer.
@@ -226,21 +243,13 @@ impl Client {
         }
     }
 
-    /// Whether bytes (or the end) come within `time`.
-    pub fn hears_within(&mut self, time: std::time::Duration) -> bool {
-        self.stream().set_read_timeout(Some(time)).unwrap();
-        let heard = self.reader.fill_buf().is_ok();
-        self.stream().set_read_timeout(Some(PATIENCE)).unwrap();
-        heard
-    }
-
     /// What is still to be read, for whoever reads it himself.
-    pub fn reader(&mut self) -> &mut BufReader<TcpStream> {
+    pub fn reader(&mut self) -> &mut BufReader<S> {
         &mut self.reader
     }
 
     /// The connection itself.
-    pub fn stream(&mut self) -> &mut TcpStream {
+    pub fn stream(&mut self) -> &mut S {
         self.reader.get_mut()
     }
 }

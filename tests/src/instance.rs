@@ -24,6 +24,7 @@ use crate::prometheus::Page;
 pub struct Splitter {
     dir: TempDir,
     http: SocketAddr,
+    https: Option<SocketAddr>,
     admin: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -53,16 +54,21 @@ impl Splitter {
                     .await
                     .expect("the splitter starts");
                 started
-                    .send((instance.http()[0], instance.admin()))
+                    .send((
+                        instance.http()[0],
+                        instance.https().first().copied(),
+                        instance.admin(),
+                    ))
                     .unwrap();
                 let stopped = async { stopped.await.unwrap_or_default() };
                 instance.serve(stopped).await.expect("the splitter stops");
             });
         });
-        let (http, admin) = addrs.recv().expect("the splitter starts");
+        let (http, https, admin) = addrs.recv().expect("the splitter starts");
         Splitter {
             dir,
             http,
+            https,
             admin,
             stop: Some(stop),
             thread: Some(thread),
@@ -140,6 +146,11 @@ impl Splitter {
         self.http
     }
 
+    /// Where requests go over TLS, if that was asked for.
+    pub fn https(&self) -> SocketAddr {
+        self.https.expect("the splitter listens for TLS")
+    }
+
     /// Where metrics and dumps are.
     pub fn admin(&self) -> SocketAddr {
         self.admin
@@ -190,6 +201,8 @@ fn settings(dir: &Path) -> Settings {
     Settings {
         source: Source::Manifests(dir.to_owned()),
         http: vec![any],
+        https: Vec::new(),
+        default_certificate: None,
         admin: any,
         steering: Steering::None,
         dataplane: DataplaneSettings::new(1),

@@ -12,10 +12,12 @@ pub mod client;
 pub mod counting;
 pub mod directory;
 pub mod instance;
+pub mod jar;
 pub mod manifests;
 pub mod noise;
 pub mod prometheus;
 pub mod telemetry;
+pub mod tls;
 pub mod vm;
 
 use std::time::{Duration, Instant};

@@ -9,6 +9,7 @@ pub struct Manifests {
     text: String,
     namespace: String,
     created: String,
+    tls: String,
 }
 
 impl Default for Manifests {
@@ -17,6 +18,7 @@ impl Default for Manifests {
             text: String::new(),
             namespace: "demo".to_owned(),
             created: String::new(),
+            tls: String::new(),
         }
     }
 }
@@ -36,6 +38,16 @@ impl Manifests {
     /// Has the Ingresses that follow be created in this second of a minute long ago.
     pub fn created(mut self, second: u32) -> Self {
         self.created = format!(", creationTimestamp: \"2020-01-01T00:00:{second:02}Z\"");
+        self
+    }
+
+    /// Has the Ingresses that follow name this Secret for `hosts` in `spec.tls`; without a name,
+    /// none of them has a `spec.tls`.
+    pub fn tls(mut self, secret: &str, hosts: &[&str]) -> Self {
+        self.tls = match secret {
+            "" => String::new(),
+            secret => format!("  tls: [{{hosts: {hosts:?}, secretName: {secret}}}]\n"),
+        };
         self
     }
 
@@ -75,13 +87,13 @@ impl Manifests {
             "" => String::new(),
             host => format!("host: {host:?}, "),
         };
-        let (namespace, created) = (&self.namespace, &self.created);
+        let (namespace, created, tls) = (&self.namespace, &self.created, &self.tls);
         write!(
             self.text,
             "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\n\
              metadata: {{name: {name}, namespace: {namespace}{created}, \
              annotations: {{{notes}}}}}\n\
-             spec:\n  rules:\n  - {{{host}http: {{paths: [{{path: {path:?}, \
+             spec:\n{tls}  rules:\n  - {{{host}http: {{paths: [{{path: {path:?}, \
              pathType: {path_type}, backend: {{service: {{name: {service}, \
              port: {{number: 80}}}}}}}}]}}}}\n"
         )

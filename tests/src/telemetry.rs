@@ -53,6 +53,7 @@ pub fn shop(generation: u64) -> Live {
             backend("web-canary", "80"),
             backend("web-next", "http"),
         ],
+        ..Snapshot::default()
     };
     live(generation, snapshot)
 }
@@ -93,6 +94,7 @@ fn location(
         split: Split {
             variants: variants.collect(),
             rules: Vec::new(),
+            policy: None,
         },
     })
 }

@@ -62,7 +62,7 @@ async fn admin() -> Admin {
         live,
         problems,
         weights: slots.clone(),
-        steering: serde_json::json!({"mode": "none"}),
+        steering: watch::channel(serde_json::json!({"mode": "none"})).1,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     Admin {

@@ -61,7 +61,7 @@ configure() {
 start() {
     reload
     exec "$SPLITTER" run --manifests "$WORK/manifests" --http "127.0.0.1:$HTTP_PORT" \
-        --admin "127.0.0.1:$ADMIN_PORT" --workers 1 --steering none --access-log off
+        --admin "127.0.0.1:$ADMIN_PORT" --https off --workers 1 --steering none --access-log off
 }
 
 # What configure wrote is taken up from here on, so that the time it takes counts.

@@ -1,3 +1,6 @@
+use std::collections::BTreeSet;
+use std::fs;
+
 use anyhow::Result;
 use clap::Args;
 
@@ -14,10 +17,15 @@ pub(crate) struct TestArgs {
 /// Sets up, then runs every test of the workspace and the host tests of the kernel programs.
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
     setup::run()?;
+    let figures = root().join("target/figures");
+    let _ = fs::remove_file(&figures);
     // One run shows all that fails.
     let mut test = cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
     // Without the kernel programs the tests that load them would have nothing to test.
-    process::run(test.args(&args.cargo).env("SPLITTER_BPF", "require"))?;
+    let test = test.args(&args.cargo).env("SPLITTER_BPF", "require");
+    let result = process::run(test.env("SPLITTER_FIGURES", &figures));
+    show(&fs::read_to_string(&figures).unwrap_or_default());
+    result?;
     if args.cargo.is_empty() && root().join(EBPF).is_file() {
         process::run(&mut cargo(&[
             "test",
@@ -28,6 +36,15 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         ]))?;
     }
     Ok(())
+}
+
+/// Prints what tests have measured, such as the instructions that each kernel's verifier went through.
+fn show(figures: &str) {
+    let lines: BTreeSet<_> = figures.lines().collect();
+    if !lines.is_empty() {
+        println!("\nfigures of this run:");
+        lines.iter().for_each(|line| println!("  {line}"));
+    }
 }
 
 /// The kernel programs are a workspace of their own; what is pure in them is tested on the host.

@@ -14,7 +14,9 @@ use splitter::model::{
     BackendId, CookieTest, HeaderTest, Host, HostPattern, Kind, Location, LocationId, LocationKey,
     ObjectRef, PathKind, Rule, Snapshot, Split, Test, Variant,
 };
-use splitter::routing::{Blocks, Decision, Found, Live, Router, WeightSource, decide, normalize};
+use splitter::routing::{
+    Blocks, Decision, Found, Live, Router, Shown, WeightSource, decide, normalize,
+};
 
 /// How the Locations are spread over hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +108,10 @@ impl Load {
         let slot = self.live.slot(id)?;
         let weights = self.weights.weights(slot);
         let mut draw = blocks.slot(slot, &weights);
-        Some((id, decide(split, &self.headers, &weights, &mut draw)))
+        Some((
+            id,
+            decide(split, &Shown::of(&self.headers), &weights, &mut draw),
+        ))
     }
 }
 
@@ -165,6 +170,7 @@ fn snapshot(keys: &BTreeMap<LocationKey, bool>) -> Snapshot {
         hosts,
         locations: keys.iter().map(location).collect(),
         backends: vec![],
+        ..Snapshot::default()
     }
 }
 
@@ -186,6 +192,7 @@ fn plain() -> Split {
     Split {
         variants: vec![variant(0, 100)],
         rules: vec![],
+        policy: None,
     }
 }
 
@@ -203,6 +210,7 @@ fn canary() -> Split {
     Split {
         variants: vec![variant(0, 95), variant(1, 5)],
         rules: rules.into(),
+        policy: None,
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn config(live: &Live, state: &AdminState) -> serde_json::Result<Vec<
     let split = locations(live).filter(|(_, location)| is_split(location));
     to_json(&Dump {
         generation: live.generation,
-        steering: &state.steering,
+        steering: &state.steering.borrow(),
         snapshot: &live.snapshot,
         weights: split
             .map(|(id, location)| split_weights(live, weights, id, location))

@@ -34,5 +34,5 @@ pub struct AdminState {
     /// The weights in use.
     pub weights: Arc<dyn WeightSource>,
     /// How connections reach the pools, shown in `/config_dump` as it is.
-    pub steering: serde_json::Value,
+    pub steering: watch::Receiver<serde_json::Value>,
 }

@@ -2,7 +2,8 @@
 
 use anyhow::Context as _;
 
-use crate::config::{ClassSettings, Source};
+use super::certificates::secret_ref;
+use crate::config::{ClassSettings, NamespacedName, Source};
 use crate::k8s::{
     Cluster, ManifestWatcher, Manifests, NodeFacts, Objects, Translation, WatchFailures, translate,
 };
@@ -82,7 +83,8 @@ impl Feed {
         }
     }
 
-    /// Reads everything and translates it, off this thread.
+    /// Reads everything and translates it, off this thread. `default` names the Secret of the default
+    /// certificate.
     ///
     /// # Errors
     /// When our code has panicked; what was read before is then read anew.
@@ -90,8 +92,10 @@ impl Feed {
         &mut self,
         source: &Source,
         class: &ClassSettings,
+        default: Option<&NamespacedName>,
     ) -> anyhow::Result<Reading> {
-        let class = class.clone();
+        let (class, default) = (class.clone(), default.cloned());
+        let translate = move |objects: &Objects| with_default(objects, &class, default.as_ref());
         match self {
             Feed::Manifests { manifests, .. } => {
                 let Source::Manifests(directory) = source else {
@@ -100,7 +104,7 @@ impl Feed {
                 let mut taken = std::mem::replace(manifests, Manifests::new(directory));
                 let (taken, translation, problems) = blocking(move || {
                     let (objects, problems): (Objects, Vec<Problem>) = taken.reload();
-                    let translation = translate(&objects, &class);
+                    let translation = translate(&objects);
                     (taken, translation, problems)
                 })
                 .await?;
@@ -115,13 +119,28 @@ impl Feed {
                 let state = cluster.state().await;
                 let objects = state.objects;
                 Ok(Reading {
-                    translation: blocking(move || translate(&objects, &class)).await?,
+                    translation: blocking(move || translate(&objects)).await?,
                     problems: Vec::new(),
                     nodes: Some(state.nodes),
                 })
             }
         }
     }
+}
+
+/// Translates, and adds the Secret of the default certificate, which no Ingress names.
+fn with_default(
+    objects: &Objects,
+    class: &ClassSettings,
+    default: Option<&NamespacedName>,
+) -> Translation {
+    let mut translation = translate(objects, class);
+    if let Some(name) = default
+        && let Some(data) = objects.secret(&name.namespace, &name.name)
+    {
+        translation.secrets.insert(secret_ref(name), data);
+    }
+    translation
 }
 
 async fn blocking<T: Send + 'static>(

@@ -1,6 +1,8 @@
 //! Composition: the only place that knows every module.
 
+mod certificates;
 mod counters;
+mod describe;
 mod feed;
 mod overrides;
 mod pools;
@@ -21,6 +23,7 @@ use crate::config::Settings;
 use crate::proxy::Limiter;
 use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, LIMIT_EVICTIONS, Registry};
+use certificates::CertPublisher;
 use feed::Feed;
 use overrides::Overrides;
 use pools::{Common, Pools};
@@ -30,7 +33,7 @@ use steering::Steering;
 /// How often the weights are compared with those of the objects.
 const OVERRIDES_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the node's own addresses are looked at.
+/// How often the node's own addresses and NICs are looked at.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the last lines of the access log may take to be written.
@@ -100,8 +103,15 @@ impl Instance {
         let mut steering = Steering::start(&settings, &registry)?;
         let splits = steering.splits().clone();
         let weights: Arc<dyn WeightSource> = Arc::new(splits.clone());
+        let controller = settings.class.controllers.first();
+        let (cert_publisher, certificates) = CertPublisher::new(
+            settings.default_certificate.as_ref(),
+            controller.map_or("", String::as_str),
+            &registry,
+        )?;
+        let overrides = Overrides::new(&registry);
         let (mut publisher, live) =
-            Publisher::new(splits, registry.config(), Overrides::new(&registry));
+            Publisher::new(splits, registry.config(), overrides, cert_publisher);
 
         let mut feed = Feed::start(&settings.source).await?;
         if let Some(failures) = feed.failures() {
@@ -118,7 +128,7 @@ impl Instance {
                 live: live.clone(),
                 problems: publisher.problems(),
                 weights: weights.clone(),
-                steering: steering.describe(&settings),
+                steering: steering.description(),
             },
         ));
         steering.announce(admin_addr);
@@ -131,6 +141,7 @@ impl Instance {
         let common = Common {
             settings: &settings,
             live: &live,
+            certificates: &certificates,
             weights: &weights,
             classes: steering.classes(),
             limiter: Limiter::new(registry.counter(&LIMIT_EVICTIONS, &[])),
@@ -154,7 +165,14 @@ impl Instance {
 
     /// Where requests are taken, with the ports that were chosen.
     pub fn http(&self) -> &[SocketAddr] {
-        self.pools.addrs()
+        let http = self.settings.http.len();
+        self.pools.addrs().get(..http).unwrap_or_default()
+    }
+
+    /// Where they are taken over TLS.
+    pub fn https(&self) -> &[SocketAddr] {
+        let http = self.settings.http.len();
+        self.pools.addrs().get(http..).unwrap_or_default()
     }
 
     /// Where health, metrics and dumps are.
@@ -183,8 +201,11 @@ impl Instance {
                     }
                 }
                 _ = reopen.recv() => self.log.reopen(),
-                _ = look.tick() => self.publisher.look_at_overrides(),
-                _ = refresh.tick() => self.steering.refresh(),
+                _ = look.tick() => {
+                    self.publisher.look_at_overrides();
+                    self.publisher.look_at_certificates();
+                }
+                _ = refresh.tick() => self.steering.refresh(&self.readiness),
                 () = &mut stop => break,
             }
         }
@@ -231,13 +252,17 @@ async fn reload(
     publisher: &mut Publisher,
     steering: &mut Steering,
 ) -> anyhow::Result<()> {
-    let reading = feed.read(&settings.source, &settings.class).await?;
+    let default = settings.default_certificate.as_ref();
+    let reading = feed
+        .read(&settings.source, &settings.class, default)
+        .await?;
     if let Some(nodes) = reading.nodes {
         steering.learn(nodes);
     }
     let translation = reading.translation;
     publisher.publish(
         translation.snapshot,
+        translation.secrets,
         [reading.problems, translation.problems].concat(),
     );
     Ok(())

@@ -12,9 +12,10 @@ use tokio::task::JoinSet;
 
 use super::steering::Steering;
 use crate::config::{PoolSettings, RealIp, Settings};
-use crate::proxy::{Classes, Limiter, Proxy, ProxyConfig, Sockets};
+use crate::proxy::{Classes, Limiter, Proxy, ProxyConfig, Sockets, StartError};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, Registry};
+use crate::tls::Certificates;
 
 /// What every pool is made with.
 pub struct Common<'a> {
@@ -22,6 +23,8 @@ pub struct Common<'a> {
     pub settings: &'a Settings,
     /// The state to serve by.
     pub live: &'a watch::Receiver<Arc<Live>>,
+    /// What handshakes are made with.
+    pub certificates: &'a watch::Receiver<Arc<Certificates>>,
     /// Where the weights are.
     pub weights: &'a Arc<dyn WeightSource>,
     /// Where clients are.
@@ -66,10 +69,14 @@ impl Pools {
         let [outer, inner] = &settings.dataplane.pools;
         let cpus = &settings.dataplane.policy.cpus.of;
         let north_south = open(settings, outer.workers)?;
-        let behind = north_south
-            .iter()
-            .map(|sockets| Sockets::behind(sockets.addr(), inner.workers));
-        let east_west = behind.collect::<Result<Vec<_>, _>>()?;
+        let behind = north_south.iter().map(|outer| {
+            let sockets = Sockets::behind(outer.addr(), inner.workers)?;
+            Ok(match outer.is_secure() {
+                true => sockets.secure(),
+                false => sockets,
+            })
+        });
+        let east_west = behind.collect::<Result<Vec<_>, StartError>>()?;
         let ends = ends(&north_south, &east_west).context("cannot steer to the listeners")?;
         let proxies = vec![
             common.proxy(Pool::NorthSouth.name(), outer, &cpus[0], north_south)?,
@@ -118,6 +125,7 @@ impl Common<'_> {
         let config = ProxyConfig {
             name,
             classes: self.classes.clone(),
+            certificates: self.certificates.clone(),
             workers: pool.workers,
             cpus: cpus.to_vec(),
             timeouts: pool.timeouts,
@@ -141,11 +149,13 @@ impl Common<'_> {
     }
 }
 
-/// The ordinary listeners.
+/// The ordinary listeners, those with TLS last.
 fn open(settings: &Settings, workers: usize) -> anyhow::Result<Vec<Sockets>> {
     let http = settings.http.iter();
-    let sockets = http.map(|addr| Sockets::open(*addr, workers));
-    Ok(sockets.collect::<Result<_, _>>()?)
+    let http = http.map(|addr| Sockets::open(*addr, workers));
+    let https = settings.https.iter();
+    let https = https.map(|addr| Ok(Sockets::open(*addr, workers)?.secure()));
+    Ok(http.chain(https).collect::<Result<_, StartError>>()?)
 }
 
 /// For each address, a socket of each pool that stands for its group in the socket map. Held only

@@ -1,14 +1,16 @@
 //! From a Snapshot to what the workers and the maps hold: plan, difference, apply, publish.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
 use crate::dataplane::{LiveTracker, SlotAllocator, SlotPlan, Splits, diff, overrides, plan};
-use crate::model::{Problem, Snapshot};
+use crate::model::{ObjectRef, Problem, SecretData, Snapshot};
 use crate::routing::Live;
 use crate::telemetry::ConfigMetrics;
 
+use super::certificates::CertPublisher;
 use super::overrides::Overrides;
 
 /// Publishes one state after the other.
@@ -20,6 +22,9 @@ pub struct Publisher {
     live: watch::Sender<Arc<Live>>,
     problems: watch::Sender<Arc<Vec<Problem>>>,
     overrides: Overrides,
+    certificates: CertPublisher,
+    /// What is wrong with the objects, the certificates left out.
+    told: Vec<Problem>,
     metrics: ConfigMetrics,
 }
 
@@ -29,6 +34,7 @@ impl Publisher {
         splits: Splits,
         metrics: ConfigMetrics,
         overrides: Overrides,
+        certificates: CertPublisher,
     ) -> (Self, watch::Receiver<Arc<Live>>) {
         let (live, receiver) = watch::channel(Arc::new(Live::empty()));
         let publisher = Publisher {
@@ -39,6 +45,8 @@ impl Publisher {
             live,
             problems: watch::Sender::new(Arc::default()),
             overrides,
+            certificates,
+            told: Vec::new(),
             metrics,
         };
         (publisher, receiver)
@@ -55,10 +63,17 @@ impl Publisher {
     }
 
     /// Makes `snapshot` what is served. One that says the same as the present one changes nothing.
-    pub fn publish(&mut self, snapshot: Snapshot, mut problems: Vec<Problem>) {
+    /// The certificates come first, so that no host is served without its own.
+    pub fn publish(
+        &mut self,
+        snapshot: Snapshot,
+        secrets: BTreeMap<ObjectRef, SecretData>,
+        mut problems: Vec<Problem>,
+    ) {
+        let faulty = self.certificates.publish(&snapshot.tls, secrets);
         let present = self.live.borrow().clone();
         if *present.snapshot == snapshot && present.generation > 0 {
-            self.tell(problems);
+            self.tell(problems, faulty);
             self.metrics.applied(present.generation);
             return;
         }
@@ -94,7 +109,7 @@ impl Publisher {
             "configuration applied"
         );
         self.live.send_replace(live);
-        self.tell(problems);
+        self.tell(problems, faulty);
     }
 
     /// Looks which weights somebody changed past the objects.
@@ -103,8 +118,17 @@ impl Publisher {
         self.overrides.report(&found, &self.live.borrow());
     }
 
+    /// Looks now and then whether a certificate expires.
+    pub fn look_at_certificates(&mut self) {
+        if let Some(faulty) = self.certificates.look() {
+            self.tell(self.told.clone(), faulty);
+        }
+    }
+
     /// Logs what is newly wrong and publishes the list.
-    fn tell(&self, mut problems: Vec<Problem>) {
+    fn tell(&mut self, problems: Vec<Problem>, faulty: Vec<Problem>) {
+        self.told.clone_from(&problems);
+        let mut problems = [problems, faulty].concat();
         problems.sort();
         problems.dedup();
         if **self.problems.borrow() == problems {

@@ -4,22 +4,21 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use splitter_common::{Fallback, Pool};
 use tokio::sync::watch;
 
-use super::{counters, ranges};
+use super::{counters, describe, ranges};
 use crate::admin::Readiness;
 use crate::config::{DataplaneSettings, PoolSettings, Settings, Steering as Mode};
 use crate::dataplane::{
-    Classifier, DataplaneError, Kernel, KernelOptions, LeftOut, Policy, Prefixes, Ranges, Report,
-    Splits, addresses,
+    Classifier, DataplaneError, Kernel, KernelOptions, LeftOut, Policy, Prefixes, Ranges, Splits,
+    addresses,
 };
 use crate::k8s::NodeFacts;
 use crate::proxy::Classes;
-use crate::telemetry::{Gauge, Registry, STEERING_MODE};
+use crate::telemetry::{Counter, Gauge, INTERFACE_CHANGES, Registry, STEERING_MODE};
 
 /// Why there is no steering.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +55,9 @@ pub struct Steering {
     policy: Policy,
     /// What is in force, for user space: by the address alone.
     classifier: watch::Sender<Classifier>,
+    /// For `/config_dump` and `splitter status`.
+    description: watch::Sender<Value>,
+    changes: [Counter; 2],
     _gauge: Gauge,
 }
 
@@ -73,7 +75,7 @@ impl Steering {
         };
         if let Some(kernel) = &kernel {
             counters::collect(registry, kernel.counters.clone());
-            log(mode, kernel.report());
+            describe::log(mode.name(), kernel.report());
         }
         let gauge = registry.gauge(&STEERING_MODE, &[("mode", mode.name())]);
         gauge.set(1);
@@ -87,8 +89,14 @@ impl Steering {
             ranges: Ranges::default(),
             policy: settings.dataplane.policy.clone(),
             classifier: watch::Sender::new(Classifier::default()),
+            description: watch::Sender::new(Value::Null),
+            changes: ["moved", "without-xdp"]
+                .map(|result| registry.counter(&INTERFACE_CHANGES, &[("result", result)])),
             _gauge: gauge,
         };
+        steering
+            .description
+            .send_replace(steering.describe(settings));
         steering
             .set_ranges(with_own(&steering.given, &steering.nodes))
             .map_err(|error| SteeringError::Mode {
@@ -125,13 +133,17 @@ impl Steering {
     }
 
     /// The same and more for `/config_dump` and `splitter status`.
-    pub fn describe(&self, settings: &Settings) -> Value {
+    pub fn description(&self) -> watch::Receiver<Value> {
+        self.description.subscribe()
+    }
+
+    fn describe(&self, settings: &Settings) -> Value {
         let stepped = self.stepped.iter();
         let stepped = stepped.map(|(mode, why)| json!({"mode": mode.name(), "why": why}));
         let pools = if self.has_pools() {
             let pools = Pool::ALL.into_iter().zip(&settings.dataplane.pools);
             pools
-                .map(|(pool, of)| describe_pool(pool.name(), of))
+                .map(|(pool, of)| describe::pool(pool.name(), of))
                 .collect()
         } else {
             let all = PoolSettings {
@@ -139,7 +151,7 @@ impl Steering {
                 timeouts: settings.timeouts,
                 limits: settings.limits,
             };
-            vec![describe_pool("all", &all)]
+            vec![describe::pool("all", &all)]
         };
         json!({
             "asked": settings.steering.name(),
@@ -147,7 +159,7 @@ impl Steering {
             "not_to_be_had": stepped.collect::<Vec<_>>(),
             "pid": std::process::id(),
             "pools": pools,
-            "kernel": self.kernel.as_ref().map(|kernel| describe(kernel.report())),
+            "kernel": self.kernel.as_ref().map(|kernel| describe::kernel(kernel.report())),
         })
     }
 
@@ -190,12 +202,17 @@ impl Steering {
     pub fn learn(&mut self, nodes: NodeFacts) {
         if nodes != self.nodes {
             self.nodes = nodes;
-            self.refresh();
+            self.follow_addresses(false);
         }
     }
 
-    /// Follows the node's own addresses.
-    pub fn refresh(&mut self) {
+    /// Follows the node's own addresses, and the NICs that lead outside.
+    pub fn refresh(&mut self, readiness: &Readiness) {
+        let moved = self.follow_nics(readiness);
+        self.follow_addresses(moved);
+    }
+
+    fn follow_addresses(&mut self, moved: bool) {
         let ranges = with_own(&self.given, &self.nodes);
         if ranges != self.ranges {
             tracing::info!(
@@ -205,10 +222,39 @@ impl Steering {
                 nodes = ranges.nodes.len(),
                 "the addresses around have changed"
             );
-            if let Err(error) = self.set_ranges(ranges) {
-                tracing::error!(%error, "the former addresses stay in force");
-            }
         }
+        if (moved || ranges != self.ranges)
+            && let Err(error) = self.set_ranges(ranges)
+        {
+            tracing::error!(%error, "the former addresses stay in force");
+        }
+    }
+
+    /// Whether other NICs lead outside than before.
+    fn follow_nics(&mut self, readiness: &Readiness) -> bool {
+        let Some(kernel) = &mut self.kernel else {
+            return false;
+        };
+        let change = match kernel.follow_nics() {
+            Ok(Some(change)) => change,
+            Ok(None) => return false,
+            Err(error) => {
+                tracing::warn!(%error, "the NICs stay those that they were");
+                return false;
+            }
+        };
+        let (before, now) = (change.before.join(", "), change.now.join(", "));
+        tracing::info!(before, now, "other NICs lead outside");
+        for error in &change.faults {
+            tracing::error!(%error, "XDP has not moved to where it should be");
+        }
+        self.changes[usize::from(!change.faults.is_empty())].inc();
+        let faults = change.faults.iter().map(ToString::to_string);
+        let text = [now].into_iter().chain(faults).collect::<Vec<_>>();
+        readiness.note("interfaces", text.join("; "));
+        let kernel = describe::kernel(kernel.report());
+        self.description.send_modify(|all| all["kernel"] = kernel);
+        true
     }
 
     fn set_ranges(&mut self, ranges: Ranges) -> Result<(), DataplaneError> {
@@ -281,62 +327,4 @@ fn with_own(given: &Ranges, nodes: &NodeFacts) -> Ranges {
         Vec::new()
     });
     ranges::combine(given, nodes, &interfaces)
-}
-
-fn log(mode: Mode, report: &Report) {
-    let text = |program: &crate::dataplane::ProgramReport| {
-        let (name, id, verified) = (program.name, program.id, program.verified);
-        format!("{name} (id {id}, {verified} instructions verified)")
-    };
-    let programs: Vec<_> = report.programs.iter().map(text).collect();
-    let nics = report.interfaces.iter();
-    let nics: Vec<_> = nics
-        .map(|(name, xdp)| format!("{name} (xdp {xdp})"))
-        .collect();
-    tracing::info!(
-        mode = mode.name(),
-        kernel = report.kernel,
-        programs = programs.join(", "),
-        interfaces = nics.join(", "),
-        pin_dir = %report.pin_dir.display(),
-        "steering"
-    );
-}
-
-fn describe_pool(name: &str, pool: &PoolSettings) -> Value {
-    let seconds = |time: Duration| time.as_secs_f64();
-    let PoolSettings {
-        workers,
-        timeouts,
-        limits,
-    } = pool;
-    json!({
-        "name": name,
-        "workers": workers,
-        "max_connections": limits.max_connections,
-        "max_requests": limits.max_requests,
-        "timeouts_seconds": {
-            "connect": seconds(timeouts.connect),
-            "read": seconds(timeouts.read),
-            "send": seconds(timeouts.send),
-            "header": seconds(timeouts.header),
-            "keep_alive": seconds(timeouts.keep_alive),
-            "upstream_idle": seconds(timeouts.upstream_idle),
-            "tunnel": seconds(timeouts.tunnel),
-        },
-    })
-}
-
-fn describe(report: &Report) -> Value {
-    let programs = report.programs.iter().map(
-        |program| json!({"name": program.name, "id": program.id, "verified": program.verified}),
-    );
-    let nics = report.interfaces.iter();
-    let nics = nics.map(|(name, xdp)| json!({"name": name, "xdp": xdp}));
-    json!({
-        "release": report.kernel,
-        "pin_dir": report.pin_dir,
-        "programs": programs.collect::<Vec<_>>(),
-        "interfaces": nics.collect::<Vec<_>>(),
-    })
 }

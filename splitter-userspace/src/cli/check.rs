@@ -3,6 +3,7 @@
 
 use std::io::{self, IsTerminal as _, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::Args;
@@ -12,6 +13,7 @@ use super::class_args::ClassArgs;
 use crate::config::ClassSettings;
 use crate::k8s::{Fared, Fate, MAX_FILE_BYTES, Manifests, compare, translate};
 use crate::model::{Problem, Severity};
+use crate::tls::{CertStore, Demand};
 
 mod text;
 
@@ -155,6 +157,13 @@ pub fn check(
     let translation = translate(&objects, class);
     let fates = compare(&objects, class, &translation);
     problems.extend(translation.problems);
+    let (_, faulty) = CertStore::new(SystemTime::now())?.update(Demand {
+        hosts: &translation.snapshot.tls,
+        secrets: &translation.secrets,
+        default: None,
+        now: SystemTime::now(),
+    });
+    problems.extend(faulty);
     let errors = problems
         .iter()
         .filter(|it| it.severity == Severity::Error)

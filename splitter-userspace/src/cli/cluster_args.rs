@@ -97,6 +97,7 @@ pub struct ClusterArgs {
 impl From<ClusterArgs> for ClusterSettings {
     fn from(args: ClusterArgs) -> Self {
         ClusterSettings {
+            secrets: Vec::new(),
             kubeconfig: args.kubeconfig,
             namespace: args.watch_namespace,
             ingress_selector: args.ingress_selector,
@@ -166,6 +167,7 @@ mod tests {
     #[test]
     fn nothing_said_is_every_default() {
         let expected = ClusterSettings {
+            secrets: Vec::new(),
             kubeconfig: None,
             namespace: None,
             ingress_selector: None,
@@ -178,6 +180,7 @@ mod tests {
     #[test]
     fn every_flag_sets_its_field() {
         let expected = ClusterSettings {
+            secrets: Vec::new(),
             kubeconfig: Some("/k".into()),
             namespace: Some("shop".to_owned()),
             ingress_selector: Some("a=b,c!=d".to_owned()),

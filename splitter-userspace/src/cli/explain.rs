@@ -30,7 +30,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "HOST", default_value = "")]
     pub host: String,
 
-    /// Path of the request; a query is left out of account.
+    /// Path of the request, with its query.
     #[arg(long, value_name = "PATH", value_parser = path)]
     pub path: PathAndQuery,
 
@@ -92,6 +92,7 @@ impl ExplainArgs {
             host: &self.host,
             path: self.path.path(),
             headers: &headers,
+            query: self.path.query().unwrap_or_default(),
             client: self.client,
         };
         let explanation = explain(snapshot, &Router::build(snapshot), &query);

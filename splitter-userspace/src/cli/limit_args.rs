@@ -25,6 +25,10 @@ pub struct TimeoutArgs {
     #[arg(long, env = "SPLITTER_HEADER_TIMEOUT", value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub header_timeout: Duration,
 
+    /// For a client to finish its TLS handshake
+    #[arg(long, env = "SPLITTER_HANDSHAKE_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub handshake_timeout: Duration,
+
     /// For which an idle client connection is kept
     #[arg(long, env = "SPLITTER_KEEP_ALIVE_TIMEOUT", value_name = "TIME", default_value = "75s", value_parser = duration)]
     pub keep_alive_timeout: Duration,
@@ -45,6 +49,10 @@ pub struct LimitArgs {
     /// Client connections of one worker; further ones are closed at once
     #[arg(long, env = "SPLITTER_MAX_CONNECTIONS", value_name = "N", default_value = "16384", value_parser = number(1..=1_048_576))]
     pub max_connections: usize,
+
+    /// TLS handshakes of one worker that are open at once; further ones are closed at once
+    #[arg(long, env = "SPLITTER_MAX_HANDSHAKES", value_name = "N", default_value = "1024", value_parser = number(1..=1_048_576))]
+    pub max_handshakes: usize,
 
     /// Requests that one worker answers at a time; further ones get a 503
     #[arg(long, env = "SPLITTER_MAX_REQUESTS", value_name = "N", default_value = "16384", value_parser = number(1..=1_048_576))]
@@ -79,6 +87,7 @@ impl From<TimeoutArgs> for Timeouts {
             read: args.read_timeout,
             send: args.send_timeout,
             header: args.header_timeout,
+            handshake: args.handshake_timeout,
             keep_alive: args.keep_alive_timeout,
             upstream_idle: args.upstream_idle_timeout,
             tunnel: args.tunnel_timeout,
@@ -90,6 +99,7 @@ impl From<LimitArgs> for Limits {
     fn from(args: LimitArgs) -> Self {
         Limits {
             max_connections: args.max_connections,
+            max_handshakes: args.max_handshakes,
             max_requests: args.max_requests,
             max_head_bytes: args.max_head_bytes,
             max_headers: args.max_headers,

@@ -21,7 +21,7 @@ pub struct PoolArgs {
     #[arg(long, env = "SPLITTER_POOLS", value_name = "POOL=N", value_delimiter = ',', value_parser = size)]
     pub pools: Vec<Named<Pool, usize>>,
 
-    /// What each worker of a pool may have open at a time: connections, requests; repeatable [default: as for all]
+    /// What each worker of a pool may have open at a time: connections, requests, handshakes; repeatable [default: as for all]
     #[arg(long, env = "SPLITTER_POOL_LIMIT", value_name = "POOL:WHAT=N", value_delimiter = ',', value_parser = limit)]
     pub pool_limit: Vec<Named<(Pool, PoolLimit), usize>>,
 
@@ -50,15 +50,22 @@ pub enum PoolLimit {
     Connections,
     /// Requests in hand.
     Requests,
+    /// TLS handshakes that are open.
+    Handshakes,
 }
 
 impl PoolLimit {
-    const ALL: [PoolLimit; 2] = [PoolLimit::Connections, PoolLimit::Requests];
+    const ALL: [PoolLimit; 3] = [
+        PoolLimit::Connections,
+        PoolLimit::Requests,
+        PoolLimit::Handshakes,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             PoolLimit::Connections => "connections",
             PoolLimit::Requests => "requests",
+            PoolLimit::Handshakes => "handshakes",
         }
     }
 
@@ -66,6 +73,7 @@ impl PoolLimit {
         match self {
             PoolLimit::Connections => &mut limits.max_connections,
             PoolLimit::Requests => &mut limits.max_requests,
+            PoolLimit::Handshakes => &mut limits.max_handshakes,
         }
     }
 }
@@ -81,6 +89,8 @@ pub enum PoolTimeout {
     Send,
     /// As `--header-timeout`.
     Header,
+    /// As `--handshake-timeout`.
+    Handshake,
     /// As `--keep-alive-timeout`.
     KeepAlive,
     /// As `--upstream-idle-timeout`.
@@ -90,11 +100,12 @@ pub enum PoolTimeout {
 }
 
 impl PoolTimeout {
-    const ALL: [PoolTimeout; 7] = [
+    const ALL: [PoolTimeout; 8] = [
         PoolTimeout::Connect,
         PoolTimeout::Read,
         PoolTimeout::Send,
         PoolTimeout::Header,
+        PoolTimeout::Handshake,
         PoolTimeout::KeepAlive,
         PoolTimeout::UpstreamIdle,
         PoolTimeout::Tunnel,
@@ -106,6 +117,7 @@ impl PoolTimeout {
             PoolTimeout::Read => "read",
             PoolTimeout::Send => "send",
             PoolTimeout::Header => "header",
+            PoolTimeout::Handshake => "handshake",
             PoolTimeout::KeepAlive => "keep-alive",
             PoolTimeout::UpstreamIdle => "upstream-idle",
             PoolTimeout::Tunnel => "tunnel",
@@ -118,6 +130,7 @@ impl PoolTimeout {
             PoolTimeout::Read => &mut timeouts.read,
             PoolTimeout::Send => &mut timeouts.send,
             PoolTimeout::Header => &mut timeouts.header,
+            PoolTimeout::Handshake => &mut timeouts.handshake,
             PoolTimeout::KeepAlive => &mut timeouts.keep_alive,
             PoolTimeout::UpstreamIdle => &mut timeouts.upstream_idle,
             PoolTimeout::Tunnel => &mut timeouts.tunnel,
@@ -283,7 +296,7 @@ mod tests {
         );
         assert_eq!(
             wrong("east-west=1"),
-            "expected a limit: connections, requests"
+            "expected a limit: connections, requests, handshakes"
         );
         assert!(wrong("east-west:requests=0").contains("from 1 to"));
         assert!(

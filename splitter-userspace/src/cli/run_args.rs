@@ -14,8 +14,8 @@ use super::pool_args::General;
 use super::steer_args::SteerArgs;
 use super::values;
 use crate::config::{
-    AccessLog, ClassSettings, Defaults, Identity, LogFormat, Settings, SettingsError, Source,
-    Steering,
+    AccessLog, ClassSettings, ClusterSettings, Defaults, Identity, LogFormat, NamespacedName,
+    Settings, SettingsError, Source, Steering,
 };
 use crate::model::AddressSet;
 
@@ -42,6 +42,25 @@ pub struct RunArgs {
         value_parser = values::listen
     )]
     pub http: Vec<SocketAddr>,
+
+    /// Address for HTTPS; repeatable; off for none
+    #[arg(
+        long,
+        env = "SPLITTER_HTTPS",
+        value_name = "ADDR|off",
+        default_value = "0.0.0.0:443",
+        value_delimiter = ',',
+        value_parser = values::listen_or_off
+    )]
+    pub https: Vec<Option<SocketAddr>>,
+
+    /// Secret with the certificate for hosts without one [default: one made at start]
+    #[arg(
+        long,
+        env = "SPLITTER_DEFAULT_SSL_CERTIFICATE",
+        value_name = "NAMESPACE/NAME"
+    )]
+    pub default_ssl_certificate: Option<NamespacedName>,
 
     /// Address for health, metrics and dumps
     #[arg(
@@ -200,6 +219,7 @@ impl TryFrom<RunArgs> for Settings {
                 return Err(SettingsError::AdminIsHttp(*addr));
             }
         }
+        let https = https(&args)?;
         let class = ClassSettings::from(args.class);
         let general = General {
             workers: args.workers,
@@ -210,9 +230,14 @@ impl TryFrom<RunArgs> for Settings {
         Ok(Settings {
             source: match args.manifests {
                 Some(directory) => Source::Manifests(directory),
-                None => Source::Cluster(Box::new(args.cluster.into())),
+                None => Source::Cluster(Box::new(ClusterSettings {
+                    secrets: args.default_ssl_certificate.iter().cloned().collect(),
+                    ..args.cluster.into()
+                })),
             },
             http: args.http,
+            https,
+            default_certificate: args.default_ssl_certificate,
             admin: args.admin,
             steering: args.steering.into(),
             dataplane: args.dataplane.settings(&general)?,
@@ -260,6 +285,27 @@ fn real_ip(flag: Vec<IpNet>, defaults: &Defaults) -> Result<AddressSet, Settings
             allowed: "it may be a list such as 10.0.0.0/8,2001:db8::/32",
         }),
         _ => Ok(flag),
+    }
+}
+
+/// The HTTPS listeners, each with an address of its own.
+fn https(args: &RunArgs) -> Result<Vec<SocketAddr>, SettingsError> {
+    let mut https: Vec<SocketAddr> = Vec::new();
+    for addr in args.https.iter().flatten().copied() {
+        // Port 0 is any free port, another one each time.
+        let fixed = addr.port() != 0;
+        if https.contains(&addr) || (fixed && args.http.contains(&addr)) {
+            return Err(SettingsError::DuplicateHttps(addr));
+        }
+        if fixed && addr == args.admin {
+            return Err(SettingsError::AdminIsHttp(addr));
+        }
+        https.push(addr);
+    }
+    match https.len() {
+        0 => Ok(https),
+        on if on == args.https.len() => Ok(https),
+        _ => Err(SettingsError::HttpsOffAndOn),
     }
 }
 
@@ -315,6 +361,8 @@ mod tests {
         let all = settings(&[]).unwrap();
         assert_eq!(all.source, Source::Manifests("m".into()));
         assert_eq!(all.http, ["0.0.0.0:80".parse().unwrap()]);
+        assert_eq!(all.https, ["0.0.0.0:443".parse().unwrap()]);
+        assert_eq!(all.default_certificate, None);
         assert_eq!(all.admin, "0.0.0.0:10254".parse().unwrap());
         assert_eq!(all.steering, Steering::Auto);
         assert_eq!(all.dataplane, DataplaneSettings::new(usable_cpus()));
@@ -335,6 +383,8 @@ mod tests {
         let all = settings(&[
             "--http=127.0.0.1:1,127.0.0.1:2",
             "--http=[::1]:3",
+            "--https=127.0.0.1:5,[::1]:6",
+            "--default-ssl-certificate=ingress/wildcard",
             "--admin=127.0.0.1:4",
             "--steering=sk-lookup",
             "--interface=eth0",
@@ -353,10 +403,12 @@ mod tests {
             "--read-timeout=3s",
             "--send-timeout=4s",
             "--header-timeout=5s",
+            "--handshake-timeout=13s",
             "--keep-alive-timeout=6s",
             "--upstream-idle-timeout=7s",
             "--tunnel-timeout=12s",
             "--max-connections=8",
+            "--max-handshakes=14",
             "--max-requests=13",
             "--max-head-bytes=9000",
             "--max-headers=10",
@@ -371,12 +423,14 @@ mod tests {
             read: Duration::from_secs(3),
             send: Duration::from_secs(4),
             header: Duration::from_secs(5),
+            handshake: Duration::from_secs(13),
             keep_alive: Duration::from_secs(6),
             upstream_idle: Duration::from_secs(7),
             tunnel: Duration::from_secs(12),
         };
         let limits = Limits {
             max_connections: 8,
+            max_handshakes: 14,
             max_requests: 13,
             max_head_bytes: 9_000,
             max_headers: 10,
@@ -393,6 +447,13 @@ mod tests {
             http: ["127.0.0.1:1", "127.0.0.1:2", "[::1]:3"]
                 .map(|addr| addr.parse().unwrap())
                 .to_vec(),
+            https: ["127.0.0.1:5", "[::1]:6"]
+                .map(|addr| addr.parse().unwrap())
+                .to_vec(),
+            default_certificate: Some(NamespacedName {
+                namespace: "ingress".to_owned(),
+                name: "wildcard".to_owned(),
+            }),
             admin: "127.0.0.1:4".parse().unwrap(),
             steering: Steering::SkLookup,
             dataplane: DataplaneSettings {
@@ -425,15 +486,36 @@ mod tests {
     }
 
     #[test]
+    fn https_is_on_or_off_and_has_its_own_addresses() {
+        assert_eq!(settings(&["--https=off"]).unwrap().https, []);
+        let both = settings(&["--https=off,127.0.0.1:5"]);
+        assert_eq!(both, Err(SettingsError::HttpsOffAndOn));
+        let addr = "127.0.0.1:5".parse().unwrap();
+        for args in [
+            &["--https=127.0.0.1:5,127.0.0.1:5"][..],
+            &["--https=127.0.0.1:5", "--http=127.0.0.1:5"],
+        ] {
+            assert_eq!(settings(args), Err(SettingsError::DuplicateHttps(addr)));
+        }
+        let admin = settings(&["--https=127.0.0.1:5", "--admin=127.0.0.1:5"]);
+        assert_eq!(admin, Err(SettingsError::AdminIsHttp(addr)));
+    }
+
+    #[test]
     fn without_manifests_the_cluster_says_what_to_do() {
-        let run = Line::try_parse_from(["splitter", "--kubeconfig=/k"])
-            .unwrap()
-            .run;
+        let line = [
+            "splitter",
+            "--kubeconfig=/k",
+            "--default-ssl-certificate=a/b",
+        ];
+        let run = Line::try_parse_from(line).unwrap().run;
         let all: Settings = run.try_into().unwrap();
         let Source::Cluster(cluster) = all.source else {
             panic!("{:?}", all.source)
         };
         assert_eq!(cluster.kubeconfig, Some("/k".into()));
+        // Nobody else would have it read.
+        assert_eq!(cluster.secrets, ["a/b".parse().unwrap()]);
     }
 
     #[test]

@@ -16,6 +16,18 @@ pub(super) fn listen(text: &str) -> Result<SocketAddr, String> {
     addr.map_err(|_| "expected an IP address and a port such as 0.0.0.0:80 or [::]:80".to_owned())
 }
 
+/// An address to listen on, or `off`.
+pub(super) fn listen_or_off(text: &str) -> Result<Option<SocketAddr>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let addr = text.parse();
+    let addr = addr.map_err(|_| {
+        "expected an IP address and a port such as 0.0.0.0:443 or [::]:443, or off".to_owned()
+    });
+    addr.map(Some)
+}
+
 /// A time such as `30s`, `500ms`, `2m`, `1h`; a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let allowed = || "expected a time greater than zero such as 30s, 500ms, 2m or 1h".to_owned();

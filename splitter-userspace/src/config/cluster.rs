@@ -26,6 +26,8 @@ pub struct ClusterSettings {
     pub ingress_selector: Option<String>,
     /// The Node this runs on (`--node-name`). Without it no address of a Node counts as our own.
     pub node_name: Option<String>,
+    /// Secrets that are read although no Ingress names them (`--default-ssl-certificate`).
+    pub secrets: Vec<NamespacedName>,
     /// What is written back.
     pub status: StatusSettings,
 }

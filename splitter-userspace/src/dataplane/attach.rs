@@ -53,7 +53,7 @@ pub(super) struct Attached {
 enum Link {
     Lookup(SkLookupLink),
     Xdp(XdpLink),
-    Pinned(#[expect(dead_code, reason = "held for its drop")] PinnedLink),
+    Pinned(PinnedLink),
 }
 
 impl Attached {
@@ -79,6 +79,38 @@ impl Attached {
     }
 }
 
+impl Attached {
+    /// Detaches, whether it is kept or not.
+    pub(super) fn release(self) -> Result<(), DataplaneError> {
+        let failed = pin_error("cannot unpin", &self.pin);
+        match self.link {
+            Link::Pinned(link) => link.unpin().map(drop).map_err(failed),
+            Link::Lookup(_) | Link::Xdp(_) => Ok(()),
+        }
+    }
+}
+
+/// Detaches XDP from NICs on which a former process left it and that are not among `nics`.
+pub(super) fn release_others(dir: &Path, nics: &[Interface]) -> Result<(), DataplaneError> {
+    let entries = fs::read_dir(dir).map_err(pin_error("cannot read", dir))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let wanted: Vec<_> = nics.iter().map(|nic| xdp_pin(dir, nic)).collect();
+    let prefix = format!("{LINK_PREFIX}xdp_");
+    let is_link = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        name.is_some_and(|name| name.starts_with(&prefix))
+    };
+    for path in paths.filter(|path| is_link(path) && !wanted.contains(path)) {
+        drop(unpinned(&path)?);
+    }
+    Ok(())
+}
+
+/// Where the link of a NIC is pinned.
+fn xdp_pin(dir: &Path, nic: &Interface) -> PathBuf {
+    dir.join(format!("{LINK_PREFIX}xdp_{}", nic.index))
+}
+
 /// Attaches the XDP program to a NIC. A link that a former process left pinned is taken over, so
 /// that no packet passes unseen.
 pub(super) fn attach_xdp(
@@ -87,7 +119,7 @@ pub(super) fn attach_xdp(
     kind: XdpKind,
     dir: &Path,
 ) -> Result<Attached, DataplaneError> {
-    let pin = dir.join(format!("{LINK_PREFIX}xdp_{}", nic.index));
+    let pin = xdp_pin(dir, nic);
     let program = program(ebpf)?;
     let old = unpinned(&pin)?.and_then(|link| XdpLink::try_from(link).ok());
     let attached = match old {

@@ -67,8 +67,9 @@ pub enum DataplaneError {
 
     /// A map came out without type information.
     #[error(
-        "the map {map} has no BTF, so that nobody could read it; the kernel needs \
-         CONFIG_DEBUG_INFO_BTF, and its log has the reason when it refused the programs' own"
+        "the map {map} has no BTF, so that nobody could read it: the kernel took none of the \
+         programs' type information; SPLITTER_LOG=info,aya=warn shows its reason, a kernel from \
+         5.18 takes it, and --steering none does without"
     )]
     NoBtf {
         /// The map's name.

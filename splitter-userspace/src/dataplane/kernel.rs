@@ -5,17 +5,16 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aya::maps::MapError;
 use aya::programs::{Program, ProgramError};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 
-use splitter_common::MAX_EXTERNAL;
-
-use super::attach::{Attached, XdpKind, attach_lookup, attach_xdp};
+use super::attach::{Attached, XdpKind, attach_lookup};
 use super::caps;
 use super::counters::Counters;
 use super::error::DataplaneError;
 use super::maps::Maps;
-use super::netlink::{self, Interface};
+use super::nics::{self, NicChange, Nics};
 use super::object::object;
 use super::pin::{PinDir, pin_error};
 use super::policy::Policy;
@@ -71,9 +70,9 @@ pub struct Kernel {
     splits: Splits,
     tables: ClassTables,
     report: Report,
-    external: Vec<Interface>,
+    nics: Nics,
     ebpf: Ebpf,
-    _attached: Vec<Attached>,
+    _lookup: Attached,
     // Last, so that the directory is held until everything else is gone.
     dir: PinDir,
 }
@@ -85,9 +84,16 @@ impl Kernel {
     /// # Errors
     /// Says what is missing and what to do about it; nothing stays attached then.
     pub fn load(options: &KernelOptions) -> Result<Kernel, DataplaneError> {
-        let object = object().map_err(DataplaneError::NoPrograms)?;
+        Kernel::load_object(object().map_err(DataplaneError::NoPrograms)?, options)
+    }
+
+    /// The same with programs of the caller's: what the checks say about others than ours.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_object(object: &[u8], options: &KernelOptions) -> Result<Kernel, DataplaneError> {
         caps::check()?;
-        let external = external(&options.interfaces)?;
+        let external = nics::external(&options.interfaces)?;
         let dir = PinDir::take(&options.pin_dir)?;
         let mut ebpf = open(object, dir.path())?;
         check(&Maps(&mut ebpf), dir.path())?;
@@ -102,14 +108,22 @@ impl Kernel {
         let pools = Pools::new(&mut maps)?;
         let counters = Arc::new(Counters::new(&mut maps)?);
         splits.clear();
-        let attached = attach(&mut ebpf, options, &external, dir.path())?;
-        let mode = options.xdp.map_or("none", XdpKind::name);
-        let interfaces = external.iter().map(|nic| (nic.name.clone(), mode));
+        let mut lookup = attach_lookup(&mut ebpf, dir.path())?;
+        let nics = Nics::attach(&mut ebpf, options, external, dir.path())?;
+        if options.keep_attached {
+            lookup = match lookup.keep() {
+                Ok(lookup) => lookup,
+                Err(error) => {
+                    nics.release();
+                    return Err(error);
+                }
+            };
+        }
         let report = Report {
             kernel: release(),
             pin_dir: dir.path().to_owned(),
             programs,
-            interfaces: interfaces.collect(),
+            interfaces: nics.modes(),
         };
         Ok(Kernel {
             splits,
@@ -117,9 +131,9 @@ impl Kernel {
             counters,
             tables,
             report,
-            external,
+            nics,
             ebpf,
-            _attached: attached,
+            _lookup: lookup,
             dir,
         })
     }
@@ -142,14 +156,26 @@ impl Kernel {
         self.dir.announce(admin)
     }
 
-    /// The NICs.
-    pub fn external(&self) -> &[Interface] {
-        &self.external
+    /// The numbers of the NICs that lead outside.
+    pub fn external(&self) -> Vec<u32> {
+        self.nics.indexes()
+    }
+
+    /// Moves to the NICs that lead outside now, where they are others than before: those of the
+    /// default routes, or of the names that were given. Where none can be found the former ones
+    /// stay. The caller puts the ranges into force again, by which all programs learn it.
+    ///
+    /// # Errors
+    /// The kernel's, when it does not say which NICs there are. One that does not take XDP is no
+    /// error: its packets are not policed, and its callers are steered all the same.
+    pub fn follow_nics(&mut self) -> Result<Option<NicChange>, DataplaneError> {
+        let change = self.nics.follow(&mut self.ebpf, self.dir.path())?;
+        self.report.interfaces = self.nics.modes();
+        Ok(change)
     }
 
     /// Puts what is known of the addresses around the node into force, for all programs at once.
-    /// Gives the ranges that found no place. The interfaces that lead outside are those that were
-    /// named when loading.
+    /// Gives the ranges that found no place.
     ///
     /// # Errors
     /// When a map cannot be written; then what was in force stays so.
@@ -158,8 +184,7 @@ impl Kernel {
         ranges: &Ranges,
         policy: &Policy,
     ) -> Result<Vec<LeftOut>, DataplaneError> {
-        let external: Vec<_> = self.external.iter().map(|nic| nic.index).collect();
-        self.set_ranges_on(ranges, policy, &external)
+        self.set_ranges_on(ranges, policy, &self.external())
     }
 
     /// The same with other interfaces that lead outside, by their numbers. XDP is not attached to
@@ -184,56 +209,6 @@ impl Kernel {
     }
 }
 
-/// Attaches everything; nothing stays attached when a part cannot be.
-fn attach(
-    ebpf: &mut Ebpf,
-    options: &KernelOptions,
-    nics: &[Interface],
-    dir: &Path,
-) -> Result<Vec<Attached>, DataplaneError> {
-    let mut attached = Vec::new();
-    if let Some(kind) = options.xdp {
-        for nic in nics {
-            attached.push(attach_xdp(ebpf, nic, kind, dir)?);
-        }
-    }
-    attached.push(attach_lookup(ebpf, dir)?);
-    match options.keep_attached {
-        true => attached.into_iter().map(Attached::keep).collect(),
-        false => Ok(attached),
-    }
-}
-
-/// The NICs of these names, or those of the default routes.
-fn external(names: &[String]) -> Result<Vec<Interface>, DataplaneError> {
-    let all = netlink::interfaces()?;
-    if names.is_empty() {
-        let defaults = netlink::default_interfaces()?;
-        let found: Vec<_> = all
-            .into_iter()
-            .filter(|nic| defaults.contains(&nic.index))
-            .collect();
-        return match found.is_empty() {
-            true => Err(DataplaneError::NoDefaultRoute),
-            false => Ok(found),
-        };
-    }
-    let find = |name: &String| {
-        let found = all.iter().find(|nic| nic.name == *name);
-        found
-            .cloned()
-            .ok_or_else(|| DataplaneError::NoInterface(name.clone()))
-    };
-    let found: Vec<_> = names.iter().map(find).collect::<Result<_, _>>()?;
-    match found.len() > MAX_EXTERNAL {
-        true => Err(DataplaneError::TooManyInterfaces {
-            found: found.len(),
-            limit: MAX_EXTERNAL,
-        }),
-        false => Ok(found),
-    }
-}
-
 /// Parses the object, and makes or opens its maps below `dir`.
 fn open(object: &[u8], dir: &Path) -> Result<Ebpf, DataplaneError> {
     let mut loader = EbpfLoader::new();
@@ -245,11 +220,27 @@ fn open(object: &[u8], dir: &Path) -> Result<Ebpf, DataplaneError> {
     loader.map_max_entries("cpus", possible_cpus());
     loader
         .load(object)
-        .map_err(|error| DataplaneError::Refused {
-            program: "object with the",
-            reason: chain(&error),
-            kernel: release(),
+        .map_err(|error| match without_btf(&error) {
+            Some(map) => DataplaneError::NoBtf { map },
+            None => DataplaneError::Refused {
+                program: "object with the",
+                reason: chain(&error),
+                kernel: release(),
+            },
         })
+}
+
+/// The map that the kernel would not make for want of type information. When it has taken none of
+/// the object's, aya asks for the map all the same, with types of nothing, and the kernel says
+/// that this makes no sense. Nothing else of a map of ours does not.
+fn without_btf(error: &EbpfError) -> Option<&'static str> {
+    let EbpfError::MapError(MapError::CreateError { name, io_error }) = error else {
+        return None;
+    };
+    let invalid = io_error.raw_os_error() == Some(libc::EINVAL);
+    let spec = MAPS.iter().find(|spec| spec.name == *name);
+    spec.filter(|spec| invalid && spec.needs_btf())
+        .map(|spec| spec.name)
 }
 
 /// How many CPUs this machine can have.

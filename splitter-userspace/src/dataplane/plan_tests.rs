@@ -25,6 +25,7 @@ fn snapshot(places: &[Place<'_>]) -> Snapshot {
         hosts: Vec::new(),
         backends: backends.collect(),
         locations,
+        ..Snapshot::default()
     }
 }
 
@@ -54,6 +55,7 @@ fn location((host, variants): &Place<'_>, names: &[&str]) -> Arc<Location> {
         split: Split {
             variants: variants.collect(),
             rules: Vec::new(),
+            policy: None,
         },
         ingress: ingress.clone(),
     })

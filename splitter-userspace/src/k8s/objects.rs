@@ -1,6 +1,6 @@
 //! The Kubernetes objects that routing is made of, as plain data.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use k8s_openapi::Metadata;
@@ -9,7 +9,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::model::{Kind, ObjectRef, Problem, Severity};
+use crate::model::{Kind, ObjectRef, Problem, SecretData, SecretSource, Severity};
 
 /// An object with the place it was read from. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +77,33 @@ impl<T: Metadata<Ty = ObjectMeta>> Sourced<T> {
     }
 }
 
+impl Sourced<Secret> {
+    /// Its content, shared with the object.
+    pub(super) fn data(&self) -> SecretData {
+        SecretData::new(Content(self.object.clone()))
+    }
+}
+
+/// The content of a Secret as the API server would give it: `stringData` wins over `data`.
+struct Content(Arc<Secret>);
+
+impl SecretSource for Content {
+    fn entries(&self) -> BTreeMap<&str, &[u8]> {
+        let data = self.0.data.iter().flatten();
+        let data = data.map(|(key, value)| (key.as_str(), value.0.as_slice()));
+        let text = self.0.string_data.iter().flatten();
+        let text = text.map(|(key, value)| (key.as_str(), value.as_bytes()));
+        data.chain(text).collect()
+    }
+
+    fn get(&self, key: &str) -> Option<&[u8]> {
+        let text = self.0.string_data.as_ref().and_then(|it| it.get(key));
+        let data = self.0.data.as_ref().and_then(|it| it.get(key));
+        text.map(|it| it.as_bytes())
+            .or_else(|| data.map(|it| it.0.as_slice()))
+    }
+}
+
 /// All objects that one Snapshot is made of, in any order, each (kind, namespace, name) once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Objects {
@@ -112,6 +139,13 @@ impl Objects {
             all.push(object);
         }
         (all, problems)
+    }
+
+    /// The content of a Secret, if there is one of that name.
+    pub fn secret(&self, namespace: &str, name: &str) -> Option<SecretData> {
+        let mut secrets = self.secrets.iter();
+        let found = secrets.find(|it| it.namespace() == namespace && it.name() == name)?;
+        Some(found.data())
     }
 
     fn push(&mut self, object: Object) {

@@ -4,22 +4,28 @@
 //! by `k8s::translate`, never changed afterwards, and read by everything else.
 
 mod backend;
+pub mod keyed;
 mod location;
 mod object;
 mod policy;
 mod problem;
+mod secret;
 mod snapshot;
 mod split;
+mod tls;
 
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use policy::{
-    AddressSet, Addresses, Cors, Exchange, Failures, NotARange, Origin, Origins, Policy, Protocol,
-    Rate, RateLimits, Redirect, Retry, subscriber,
+    AddressSet, Addresses, Affinity, AffinityMode, Cors, Exchange, Failures, NotARange, Origin,
+    Origins, Policy, Protocol, Rate, RateLimits, Redirect, Retry, SameSite, SessionCookie, Side,
+    SplitPolicy, subscriber,
 };
 pub use problem::{Problem, Severity};
+pub use secret::{SecretData, SecretSource};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{
     CookieTest, HeaderTest, MAX_VARIANTS, Pattern, Rule, STABLE, Split, Test, Variant, Weights,
 };
+pub use tls::{TlsHost, TlsSecret};

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Backend, Host, Location};
+use super::{Backend, Host, HostPattern, Location, TlsHost};
 
 /// Index of a Location in [`Snapshot::locations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -26,6 +26,9 @@ pub struct Snapshot {
     pub locations: Vec<Arc<Location>>,
     /// Sorted by key, then fault.
     pub backends: Vec<Arc<Backend>>,
+    /// The hosts that are served over TLS on purpose, sorted by host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tls: Vec<TlsHost>,
 }
 
 impl Snapshot {
@@ -37,5 +40,21 @@ impl Snapshot {
     /// The Backend of an id that this Snapshot gave out.
     pub fn backend(&self, id: BackendId) -> Option<&Arc<Backend>> {
         self.backends.get(id.0 as usize)
+    }
+
+    /// What says how the host of a rule is served over TLS, if anything does. A wildcard of another
+    /// rule counts too: its certificate is the one that clients of the host are shown.
+    pub fn tls_of(&self, host: &HostPattern) -> Option<&TlsHost> {
+        let find = |host: &HostPattern| {
+            let found = self.tls.binary_search_by(|it| it.host.cmp(host)).ok()?;
+            self.tls.get(found)
+        };
+        find(host).or_else(|| match host {
+            HostPattern::Exact(name) => {
+                let (_, suffix) = name.split_once('.')?;
+                find(&HostPattern::Wildcard(suffix.into()))
+            }
+            _ => None,
+        })
     }
 }

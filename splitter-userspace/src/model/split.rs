@@ -4,7 +4,7 @@ use std::sync::Arc;
 use http::HeaderName;
 use serde::Serialize;
 
-use super::{BackendId, ObjectRef};
+use super::{Affinity, BackendId, ObjectRef, SplitPolicy};
 
 /// How many Variants a Split can have, the stable one among them.
 pub const MAX_VARIANTS: usize = 8;
@@ -19,9 +19,17 @@ pub struct Split {
     pub variants: Vec<Variant>,
     /// In the order in which they are asked; the first that decides ends it.
     pub rules: Vec<Rule>,
+    /// What else holds; none for most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Arc<SplitPolicy>>,
 }
 
 impl Split {
+    /// What keeps its clients where they are.
+    pub fn affinity(&self) -> Option<&Affinity> {
+        self.policy.as_ref()?.affinity.as_ref()
+    }
+
     /// The weights as the objects give them. The proxy reads the map's slot instead, which starts
     /// with these and can be changed from outside.
     pub fn weights(&self) -> Weights {

@@ -5,13 +5,14 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
 
 use super::fault::Fault;
 use super::guard::{Guard, Phase};
-use super::limiter::Held;
+use super::limiter::Hold;
 use super::real_ip;
 use super::socket::Socket;
 use super::tunnel::Tunnel;
@@ -19,6 +20,9 @@ use crate::config::{Limits, RealIp, Timeouts};
 
 /// What every HTTP/2 client sends first (RFC 9113 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The first byte of a TLS connection, which no HTTP message begins with.
+const TLS_HANDSHAKE: u8 = 0x16;
 
 /// Which protocol a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +80,9 @@ pub struct Client {
     refused: Cell<Option<Fault>>,
     /// Who waits for the answer to be handed over.
     waiting: RefCell<Option<Waker>>,
-    tunnel: RefCell<Option<Tunnel>>,
+    tunnel: RefCell<Option<(Tunnel, Duration)>>,
     /// Counts the tunnel among the requests that its client has in hand.
-    held: RefCell<Option<Held>>,
+    held: RefCell<Option<Hold>>,
 }
 
 impl Client {
@@ -113,6 +117,11 @@ impl Client {
         })
     }
 
+    /// Notes that the handshake has settled the protocol.
+    pub fn speaks_http2(&self) {
+        self.protocol.set(Protocol::Http2);
+    }
+
     /// The address that a request is from.
     pub fn address(&self, headers: &HeaderMap, settings: &RealIp) -> IpAddr {
         match self.origin.names_client {
@@ -142,6 +151,10 @@ impl Client {
         {
             drop(prefix);
             self.protocol.set(Protocol::Http1);
+            if data.first() == Some(&TLS_HANDSHAKE) {
+                self.refused.set(Some(Fault::TlsOnPlain));
+                return Err(refusal(Fault::TlsOnPlain));
+            }
             return self.judge(data);
         }
         self.at_end.set(data.is_empty() && prefix.is_empty());
@@ -293,14 +306,15 @@ impl Client {
         self.until_close.get()
     }
 
-    /// Has the connection become a tunnel once its answer is sent. Until it ends it counts as `held`.
-    pub fn set_tunnel(&self, tunnel: Tunnel, held: Option<Held>) {
-        *self.tunnel.borrow_mut() = Some(tunnel);
+    /// Has the connection become a tunnel once its answer is sent, to be kept for `idle` without a
+    /// byte either way. Until it ends it counts as `held`.
+    pub fn set_tunnel(&self, tunnel: Tunnel, idle: Duration, held: Option<Hold>) {
+        *self.tunnel.borrow_mut() = Some((tunnel, idle));
         *self.held.borrow_mut() = held;
     }
 
     /// The tunnel that the connection is to become, if any.
-    pub fn take_tunnel(&self) -> Option<Tunnel> {
+    pub fn take_tunnel(&self) -> Option<(Tunnel, Duration)> {
         self.tunnel.borrow_mut().take()
     }
 

@@ -14,7 +14,9 @@ use hyper::service::service_fn;
 use super::client::{Client, Protocol};
 use super::fault::Fault;
 use super::guard::Phase;
+use super::handshake;
 use super::io::ClientIo;
+use super::listen::Local;
 use super::origin;
 use super::service;
 use super::socket::Socket;
@@ -35,15 +37,29 @@ const BUFFER_MIN: usize = 8192;
 const STREAMS_MAX: u32 = 128;
 
 /// Serves `stream` until it ends.
-pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
-    let Some((stream, origin)) = origin::find(&worker, stream, peer, local).await else {
+pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: Local) {
+    let Some((stream, mut origin)) = origin::find(&worker, stream, peer, local.addr).await else {
         return;
     };
     let timeouts = worker.timeouts().clone();
     let socket = Socket::new(stream, timeouts.send, worker.clock(), worker.flusher());
+    let agreed = match local.tls {
+        false => None,
+        true => match handshake::accept(&worker, &socket).await {
+            None => return,
+            agreed => agreed,
+        },
+    };
     let class = worker.class_of(peer.ip());
+    if agreed.is_some() {
+        origin.scheme = "https";
+    }
     let client = Client::new(socket, origin, class, &timeouts, worker.limits());
-    serve_http1(&worker, &client).await;
+    if agreed.is_some_and(|it| it.http2) {
+        client.speaks_http2();
+    } else {
+        serve_http1(&worker, &client).await;
+    }
     if client.protocol() == Protocol::Http2 {
         serve_http2(&worker, &client).await;
     }
@@ -82,8 +98,7 @@ async fn serve_http1(worker: &Rc<Worker>, client: &Rc<Client>) {
         return;
     }
     match client.take_tunnel() {
-        Some(tunnel) => {
-            let idle = worker.timeouts().tunnel;
+        Some((tunnel, idle)) => {
             tunnel::run(&client.socket, early, tunnel, idle).await;
         }
         None => finish(worker, client, ended.err()).await,
@@ -106,6 +121,10 @@ async fn finish(worker: &Rc<Worker>, client: &Rc<Client>, error: Option<hyper::E
     };
     if let Some(fault) = fault {
         worker.count_fault(fault);
+        if fault == Fault::TlsOnPlain {
+            // It could not read an answer.
+            return;
+        }
         let text = service::raw_answer(fault);
         let slices = [io::IoSlice::new(text.as_bytes())];
         // A failure shows again where the connection is closed.
@@ -126,6 +145,11 @@ async fn linger(client: &Rc<Client>) {
         socket.close_after_flush();
         return;
     }
+    linger_on(socket).await;
+}
+
+/// The same for a connection of which nothing more is wanted. What comes is not looked at.
+pub async fn linger_on(socket: &Rc<Socket>) {
     if std::future::poll_fn(|cx| socket.poll_shutdown(cx))
         .await
         .is_err()
@@ -137,7 +161,12 @@ async fn linger(client: &Rc<Client>) {
     let mut left = LINGER_BYTES;
     let mut buf = [MaybeUninit::<u8>::uninit(); 4096];
     while left > 0 {
-        match std::future::poll_fn(|cx| socket.poll_read(cx, &mut buf)).await {
+        let received = std::future::poll_fn(|cx| {
+            socket
+                .poll_receive_init(cx, &mut buf)
+                .map_ok(|received| received.len())
+        });
+        match received.await {
             Ok(n) if n > 0 => left = left.saturating_sub(n),
             _ => return,
         }
@@ -170,6 +199,7 @@ async fn serve_http2(worker: &Rc<Worker>, client: &Rc<Client>) {
     if let Err(e) = ended {
         tracing::debug!(error = %e, client = %client.origin.peer, "an HTTP/2 connection broke");
     }
+    client.socket.announce_end();
     let _ = std::future::poll_fn(|cx| client.socket.poll_drained(cx)).await;
 }
 

@@ -8,6 +8,10 @@ pub enum Fault {
     // The client's.
     /// Not a message that RFC 9112 lets through: the raw head breaks its grammar.
     BadHead,
+    /// HTTP in clear on a TLS listener.
+    PlainOnTls,
+    /// TLS on a listener that speaks HTTP in clear. Never sent: the client could not read it.
+    TlsOnPlain,
     /// The head is larger than the limit.
     HeadTooLarge,
     /// Both Content-Length and Transfer-Encoding, or one of them twice.
@@ -65,6 +69,8 @@ impl Fault {
     pub fn status(self) -> StatusCode {
         match self {
             Fault::BadHead
+            | Fault::PlainOnTls
+            | Fault::TlsOnPlain
             | Fault::BadFraming
             | Fault::BadBody
             | Fault::BadProxyHeader
@@ -90,6 +96,8 @@ impl Fault {
     pub fn name(self) -> &'static str {
         match self {
             Fault::BadHead => "bad-head",
+            Fault::PlainOnTls => "plain-http-on-tls-port",
+            Fault::TlsOnPlain => "tls-on-plain-port",
             Fault::HeadTooLarge => "head-too-large",
             Fault::BadFraming => "bad-framing",
             Fault::UnknownCoding => "unknown-coding",
@@ -120,6 +128,8 @@ impl Fault {
     pub fn text(self) -> &'static str {
         match self {
             Fault::BadHead => "the request's head is malformed",
+            Fault::PlainOnTls => "a plain HTTP request was sent to an HTTPS port",
+            Fault::TlsOnPlain => "a TLS connection was made to a plain HTTP port",
             Fault::HeadTooLarge => "the request's head is too large",
             Fault::BadFraming => "the request's length is given twice or in two ways",
             Fault::UnknownCoding => "no transfer coding but chunked is understood",
@@ -152,6 +162,8 @@ impl Fault {
         matches!(
             self,
             Fault::BadHead
+                | Fault::PlainOnTls
+                | Fault::TlsOnPlain
                 | Fault::HeadTooLarge
                 | Fault::BadFraming
                 | Fault::UnknownCoding

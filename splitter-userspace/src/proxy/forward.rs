@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use http::{Request, Response, StatusCode};
@@ -57,7 +58,7 @@ pub type Answered = (Exchanged, Option<Request<RequestBody>>);
 /// The fault to answer with.
 pub async fn forward(
     worker: &Rc<Worker>,
-    backend: &Backend,
+    backend: &Arc<Backend>,
     request: Request<RequestBody>,
     terms: &Terms,
     journal: &mut Journal,
@@ -67,7 +68,7 @@ pub async fn forward(
     // Allocates nothing until a try has failed.
     let mut tried = Vec::new();
     let mut last = Err(Fault::NoEndpoint);
-    while let Some(endpoint) = worker.pick(backend, &tried) {
+    while let Some(endpoint) = worker.pick(backend, &tried, &mut journal.aim) {
         journal.pick(endpoint, tried.len() as u32 + 1);
         let tried_now = match terms.protocol {
             Protocol::Grpc => http2::try_endpoint(worker, endpoint, request, terms, journal).await,

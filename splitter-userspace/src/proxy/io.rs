@@ -18,14 +18,18 @@ use super::socket::Socket;
 
 /// Reads into `cursor` and shows what came to `inspect` before hyper can see it.
 pub fn poll_fill(
-    socket: &Socket,
+    socket: &Rc<Socket>,
     cx: &mut Context<'_>,
     cursor: &mut ReadBufCursor<'_>,
     inspect: impl FnOnce(&[u8]) -> io::Result<usize>,
 ) -> Poll<io::Result<()>> {
     // SAFETY: nothing is de-initialised: `poll_read` only writes bytes.
     let buf = unsafe { cursor.as_mut() };
-    let n = ready!(socket.poll_read(cx, buf))?;
+    let n = match ready!(socket.poll_read(cx, buf)) {
+        // HTTP has its own ends, and many peers do not announce that of TLS.
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => 0,
+        read => read?,
+    };
     let filled = buf.get(..n).unwrap_or_default();
     // SAFETY: `poll_read` has initialised the first `n` bytes, and `filled` is no longer.
     let filled = unsafe { filled.assume_init_ref() };

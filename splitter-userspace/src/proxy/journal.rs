@@ -12,10 +12,11 @@ use http::{HeaderMap, HeaderValue, Method, Version, request};
 use super::body::Upload;
 use super::client::Client;
 use super::fault::Fault;
-use super::policy::{self, Visit};
+use super::policy::affinity::Visit;
+use super::policy::{self, Passage};
 use super::worker::{Current, Worker};
-use crate::model::LocationId;
-use crate::routing::{Decision, normalize};
+use crate::model::{Location, LocationId};
+use crate::routing::{Aim, Decision, normalize};
 use crate::telemetry::{OpenGuard, Record, UpstreamRecord};
 
 /// See the module's text. Dropped without an end, it counts as a client that left.
@@ -36,12 +37,16 @@ pub struct Journal {
     pub location: Option<LocationId>,
     /// The Variant, once chosen.
     pub decision: Option<Decision>,
+    /// How the Endpoint is chosen, and what came of it.
+    pub aim: Aim,
+    /// What a session cookie depends on.
+    pub visit: Visit,
     /// The exchange with the backend, once begun.
     pub upstream: Option<UpstreamRecord>,
     /// When the (last) Endpoint was chosen.
     pub picked: Option<Instant>,
     /// What is kept of it for the policies of its Location.
-    pub visit: Visit,
+    pub passage: Passage,
     /// Whether the client is to be told faults in gRPC's words too.
     pub grpc: bool,
     /// The request's body, if it has one.
@@ -89,6 +94,8 @@ impl Journal {
             request_head: head_size(parts),
             location: None,
             decision: None,
+            aim: Aim::default(),
+            passage: Passage::default(),
             upstream: None,
             picked: None,
             visit: Visit::default(),
@@ -115,11 +122,15 @@ impl Journal {
 
     /// Sets what the request's Location has to say on its answer.
     pub fn dress(&self, headers: &mut HeaderMap) {
-        let snapshot = &self.current.live.snapshot;
-        let location = self.location.and_then(|id| snapshot.location(id));
-        if let Some(policy) = location.and_then(|it| it.policy.as_deref()) {
-            policy::answered(policy, &self.visit, headers);
+        if let Some(policy) = self.location().and_then(|it| it.policy.as_deref()) {
+            policy::dress(policy, &self.passage, headers);
         }
+    }
+
+    /// The Location that the request belongs to, once found.
+    pub fn location(&self) -> Option<&Location> {
+        let location = self.current.live.snapshot.location(self.location?)?;
+        Some(location)
     }
 
     /// The address that the request is from.

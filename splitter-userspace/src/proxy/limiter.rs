@@ -73,7 +73,7 @@ struct Shard {
 }
 
 /// A request in hand; it is over when this is dropped.
-pub struct Held {
+pub struct Hold {
     limiter: Arc<Limiter>,
     zone: Arc<str>,
     client: IpAddr,
@@ -119,7 +119,7 @@ impl Limiter {
         limits: &RateLimits,
         client: IpAddr,
         now: Nanos,
-    ) -> Result<Option<Held>, Refused> {
+    ) -> Result<Option<Hold>, Refused> {
         if limits.exempt.contains(client) {
             return Ok(None);
         }
@@ -137,7 +137,7 @@ impl Limiter {
             return Ok(None);
         }
         entry.open += 1;
-        Ok(Some(Held {
+        Ok(Some(Hold {
             limiter: self.clone(),
             zone: limits.zone.clone(),
             client,
@@ -268,7 +268,7 @@ impl Shard {
     }
 }
 
-impl Drop for Held {
+impl Drop for Hold {
     fn drop(&mut self) {
         let hash = self.limiter.hash(&self.zone, self.client);
         let mut shard = self.limiter.shard(hash);

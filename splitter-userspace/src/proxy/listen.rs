@@ -17,12 +17,22 @@ const BACKLOG: i32 = 4096;
 /// How long the kernel keeps a connection that has sent nothing from us.
 const DEFER: Duration = Duration::from_secs(5);
 
+/// What clients of a listener connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Local {
+    /// The address.
+    pub addr: SocketAddr,
+    /// Whether TLS is spoken there.
+    pub tls: bool,
+}
+
 /// Listening sockets that share an address, one for each worker of a pool; the kernel spreads
 /// connections over them.
 #[derive(Debug)]
 pub struct Sockets {
     /// What clients connect to.
     addr: SocketAddr,
+    tls: bool,
     listeners: Vec<TcpListener>,
 }
 
@@ -45,8 +55,19 @@ impl Sockets {
         }
         Ok(Sockets {
             addr: shared,
+            tls: false,
             listeners,
         })
+    }
+
+    /// Has TLS be spoken there.
+    pub fn secure(self) -> Self {
+        Sockets { tls: true, ..self }
+    }
+
+    /// Whether TLS is spoken there.
+    pub fn is_secure(&self) -> bool {
+        self.tls
     }
 
     /// Opens sockets for connections to `addr` that somebody else steers to them. They listen on a
@@ -80,8 +101,12 @@ impl Sockets {
     }
 
     /// The sockets, one for each worker.
-    pub(super) fn into_listeners(self) -> (SocketAddr, Vec<TcpListener>) {
-        (self.addr, self.listeners)
+    pub(super) fn into_listeners(self) -> (Local, Vec<TcpListener>) {
+        let local = Local {
+            addr: self.addr,
+            tls: self.tls,
+        };
+        (local, self.listeners)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The HTTP proxy: pools of workers, each a thread with its own listeners, connections and clock.
 //!
-//! The way of a request: [`conn`] (bytes in, judged by [`guard`], parsed by hyper) → [`service`]
+//! The way of a request: [`handshake`] on TLS listeners, [`conn`] (bytes in, judged by [`guard`], parsed by hyper) → [`service`]
 //! (check, find, decide) → [`forward`] (pick, connect, exchange, retry) → [`body`] (stream back) →
 //! [`journal`] (count, log).
 
@@ -13,6 +13,7 @@ mod flush;
 mod forward;
 mod grpc;
 mod guard;
+mod handshake;
 mod headers;
 mod http2;
 mod io;

@@ -3,7 +3,7 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
@@ -21,6 +21,7 @@ use super::grpc;
 use super::headers::{self, Forwarded};
 use super::http2::{self, Hold};
 use super::journal::Journal;
+use super::policy::affinity::Visit;
 use super::policy::{self, Asked, Refusal, Reply};
 use super::target;
 use super::terms::Terms;
@@ -71,10 +72,17 @@ pub async fn serve(
     }
 }
 
+/// Another protocol on the same connection.
+struct Upgrade {
+    protocol: HeaderValue,
+    /// For which the connection is then kept without a byte either way.
+    idle: Duration,
+}
+
 /// What is known of a request before it is sent.
 struct Prepared {
-    /// The protocol that the client asks to change to.
-    upgrade: Option<HeaderValue>,
+    /// What the client asks to change to.
+    upgrade: Option<Upgrade>,
     /// Who answers.
     backend: Arc<Backend>,
     /// How it is asked.
@@ -109,7 +117,7 @@ fn prepare(
             limiter: worker.limiter(),
             now: worker.limiter().at(journal.began()),
         };
-        policy::enter(policy, &asked, &mut journal.visit)?;
+        policy::enter(policy, &asked, &mut journal.passage)?;
     }
     let terms = Terms::new(worker.timeouts(), policy);
     let http2 = terms.protocol == model::Protocol::Grpc;
@@ -140,6 +148,9 @@ fn prepare(
             trust: client.origin.forwards,
         },
     );
+    if let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
+        journal.visit = Visit::of(&affinity.cookie, &parts.headers);
+    }
     if let Some(protocol) = &upgrade {
         parts.headers.insert(UPGRADE, protocol.clone());
         parts
@@ -168,7 +179,10 @@ fn prepare(
         http2::into_http2(parts)?;
     }
     Ok(Prepared {
-        upgrade,
+        upgrade: upgrade.map(|protocol| Upgrade {
+            protocol,
+            idle: terms.tunnel,
+        }),
         backend,
         terms,
     })
@@ -202,7 +216,7 @@ fn answer(
     worker: &Rc<Worker>,
     client: &Rc<Client>,
     exchanged: Exchanged,
-    upgrade: Option<HeaderValue>,
+    upgrade: Option<Upgrade>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     let (mut parts, from) = match exchanged {
@@ -223,6 +237,7 @@ fn answer(
     journal.dress(&mut parts.headers);
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
+    policy::answered(&journal, &mut parts);
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return match from {
             From::Http1(_, upstream) => switch(worker, client, parts, upstream, upgrade, journal),
@@ -253,15 +268,15 @@ fn switch(
     client: &Rc<Client>,
     mut parts: response::Parts,
     upstream: Box<Upstream>,
-    upgrade: Option<HeaderValue>,
+    upgrade: Option<Upgrade>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
-    let tunnel = upgrade.and_then(|protocol| Some((protocol, upstream.into_tunnel()?)));
-    let Some((protocol, tunnel)) = tunnel else {
+    let tunnel = upgrade.and_then(|upgrade| Some((upgrade, upstream.into_tunnel()?)));
+    let Some((Upgrade { protocol, idle }, tunnel)) = tunnel else {
         // Nobody asked for it, or the backend broke off: the client cannot go on with it.
         return own_answer(worker, Fault::UpstreamInvalid, journal);
     };
-    client.set_tunnel(tunnel, journal.visit.held.take());
+    client.set_tunnel(tunnel, idle, journal.passage.held.take());
     parts.headers.insert(UPGRADE, protocol);
     parts
         .headers

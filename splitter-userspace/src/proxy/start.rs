@@ -12,12 +12,14 @@ use tokio::sync::watch;
 
 use super::clock::TICK;
 use super::fault::Fault;
+use super::handshake::Handshakes;
 use super::limiter::Limiter;
-use super::listen::{Acceptor, Sockets};
+use super::listen::{Acceptor, Local, Sockets};
 use super::worker::{Classes, Worker, WorkerParts};
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, Registry};
+use crate::tls::Certificates;
 
 /// How long an accept loop rests when the process has no descriptor left.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
@@ -29,6 +31,8 @@ pub struct ProxyConfig {
     pub name: &'static str,
     /// Says where clients are.
     pub classes: Arc<dyn Classes>,
+    /// What handshakes on TLS listeners are made with.
+    pub certificates: watch::Receiver<Arc<Certificates>>,
     /// How many threads; each set of sockets has at least as many.
     pub workers: usize,
     /// The CPUs that the threads keep to; none: any.
@@ -48,8 +52,8 @@ pub struct ProxyConfig {
 pub enum StartError {
     /// An address cannot be listened on.
     #[error(
-        "cannot listen on {addr}: {error}; free the address, choose another with --http, or run \
-         with the right to use ports below 1024"
+        "cannot listen on {addr}: {error}; free the address, choose another with --http or --https, or \
+         run with the right to use ports below 1024"
     )]
     Listen {
         /// The address.
@@ -94,10 +98,10 @@ impl Proxy {
         let mut addrs = Vec::with_capacity(sockets.len());
         let mut shares: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
         for sockets in sockets {
-            let (addr, listeners) = sockets.into_listeners();
-            addrs.push(addr);
+            let (local, listeners) = sockets.into_listeners();
+            addrs.push(local.addr);
             for (share, listener) in shares.iter_mut().zip(listeners) {
-                share.push((addr, listener));
+                share.push((local, listener));
             }
         }
         let (stop, stopped) = watch::channel(Stop::No);
@@ -144,7 +148,7 @@ impl Proxy {
 /// What a worker's thread is given.
 struct Thread {
     /// With what clients connect to.
-    listeners: Vec<(SocketAddr, TcpListener)>,
+    listeners: Vec<(Local, TcpListener)>,
     live: watch::Receiver<Arc<Live>>,
     weights: Arc<dyn WeightSource>,
     config: ProxyConfig,
@@ -170,7 +174,14 @@ impl Thread {
     }
 
     async fn serve(mut self) -> io::Result<()> {
+        let mut certificates = self.config.certificates;
         let worker = Worker::new(WorkerParts {
+            certificates: certificates.borrow_and_update().clone(),
+            handshakes: Handshakes::new(
+                self.registry.clone(),
+                self.config.name,
+                self.config.limits.max_handshakes,
+            ),
             live: self.live.borrow_and_update().clone(),
             weights: self.weights,
             classes: self.config.classes,
@@ -187,6 +198,7 @@ impl Thread {
         });
         tokio::task::spawn_local(worker.flusher().clone().run());
         tokio::task::spawn_local(follow(worker.clone(), self.live));
+        tokio::task::spawn_local(follow_certificates(worker.clone(), certificates));
         tokio::task::spawn_local(tick(worker.clone()));
         let mut accepting = Vec::new();
         for (local, listener) in self.listeners {
@@ -248,6 +260,16 @@ async fn follow(worker: Rc<Worker>, mut live: watch::Receiver<Arc<Live>>) {
     }
 }
 
+async fn follow_certificates(
+    worker: Rc<Worker>,
+    mut certificates: watch::Receiver<Arc<Certificates>>,
+) {
+    while certificates.changed().await.is_ok() {
+        let next = certificates.borrow_and_update().clone();
+        worker.publish_certificates(next);
+    }
+}
+
 async fn tick(worker: Rc<Worker>) {
     let mut interval = tokio::time::interval(TICK);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -260,7 +282,7 @@ async fn tick(worker: Rc<Worker>) {
 async fn accept(
     worker: Rc<Worker>,
     acceptor: Acceptor,
-    local: SocketAddr,
+    local: Local,
     mut stop: watch::Receiver<Stop>,
 ) {
     loop {
@@ -273,7 +295,7 @@ async fn accept(
             Err(e) => {
                 // Out of descriptors or memory: the queue waits in the kernel meanwhile.
                 worker.count_fault(Fault::Overloaded);
-                tracing::warn!(error = %e, %local, "a connection could not be accepted");
+                tracing::warn!(error = %e, local = %local.addr, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_REST).await;
             }
         }
@@ -285,7 +307,7 @@ async fn accept(
 }
 
 /// Serves a connection, if there is room for it.
-fn begin(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: SocketAddr) {
+fn begin(worker: &Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: Local) {
     if worker.connections().open_now() >= worker.limits().max_connections as i64 {
         worker.connections().refuse();
         worker.count_fault(Fault::Overloaded);

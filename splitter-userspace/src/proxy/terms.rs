@@ -17,6 +17,8 @@ pub struct Terms {
     pub read: Duration,
     /// Between two writes.
     pub send: Duration,
+    /// For which an upgraded connection is kept without a byte either way.
+    pub tunnel: Duration,
     /// What is tried again.
     pub retry: Retry,
 }
@@ -30,6 +32,8 @@ impl Terms {
             connect: own.connect_timeout.unwrap_or(timeouts.connect),
             read: own.read_timeout.unwrap_or(timeouts.read),
             send: own.send_timeout.unwrap_or(timeouts.send),
+            // nginx knows one time for both, and long ones are written for WebSockets.
+            tunnel: own.read_timeout.unwrap_or_default().max(timeouts.tunnel),
             retry: own.retry.unwrap_or(Retry::DEFAULT),
         }
     }

@@ -13,6 +13,7 @@ use super::client::Client;
 use super::clock::Clock;
 use super::fault::Fault;
 use super::flush::Flusher;
+use super::handshake::Handshakes;
 use super::headers::X_REQUEST_ID;
 use super::http2::Http2Pool;
 use super::journal::Journal;
@@ -23,9 +24,11 @@ use super::upstream::Upstream;
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::model::{Backend, Location, LocationId};
 use crate::routing::{
-    Blocks, Found, Live, Picker, SlotId, Tick, WeightSource, decide, normalize, resolve,
+    Aim, Blocks, Found, Live, Picker, Shown, SlotId, Tick, WeightSource, decide, held, normalize,
+    resolve,
 };
 use crate::telemetry::{ConnectionMetrics, Counter, Record, WorkerLog, WorkerMetrics};
+use crate::tls::Certificates;
 
 /// The longest X-Request-ID that is taken over from a trusted client, in bytes.
 const REQUEST_ID_MAX: usize = 128;
@@ -59,6 +62,10 @@ pub trait Classes: Send + Sync {
 pub struct WorkerParts {
     /// The state that it starts with.
     pub live: Arc<Live>,
+    /// What handshakes are made with, to begin with.
+    pub certificates: Arc<Certificates>,
+    /// Counts and bounds handshakes.
+    pub handshakes: Handshakes,
     /// Where the weights are.
     pub weights: Arc<dyn WeightSource>,
     /// Where clients are.
@@ -84,6 +91,8 @@ pub struct WorkerParts {
 /// See the module's text.
 pub struct Worker {
     current: RefCell<Rc<Current>>,
+    certificates: RefCell<Arc<Certificates>>,
+    handshakes: Handshakes,
     weights: Arc<dyn WeightSource>,
     classes: Arc<dyn Classes>,
     clock: Rc<Clock>,
@@ -112,6 +121,8 @@ impl Worker {
         let (clock, flusher) = (Clock::new(), Rc::<Flusher>::default());
         Rc::new(Worker {
             current: RefCell::new(Rc::new(Current { live: parts.live })),
+            certificates: RefCell::new(parts.certificates),
+            handshakes: parts.handshakes,
             weights: parts.weights,
             classes: parts.classes,
             http2: Http2Pool::new(&clock, &flusher, &parts.timeouts),
@@ -152,6 +163,21 @@ impl Worker {
         *self.current.borrow_mut() = Rc::new(Current { live });
     }
 
+    /// Takes over newly published certificates: the next handshake is made with them.
+    pub fn publish_certificates(&self, certificates: Arc<Certificates>) {
+        *self.certificates.borrow_mut() = certificates;
+    }
+
+    /// What a handshake that begins now is made with.
+    pub fn certificates(&self) -> Arc<Certificates> {
+        self.certificates.borrow().clone()
+    }
+
+    /// Counts and bounds handshakes.
+    pub fn handshakes(&self) -> &Handshakes {
+        &self.handshakes
+    }
+
     /// Finds the Location of a request and notes it in `journal`.
     ///
     /// # Errors
@@ -186,10 +212,20 @@ impl Worker {
         let weights = self.weights.weights(slot);
         let mut blocks = self.blocks.borrow_mut();
         let mut draw = blocks.slot(slot, &weights);
-        let decision = decide(split, &parts.headers, &weights, &mut draw);
+        let affinity = split.affinity();
+        let shown = Shown {
+            headers: &parts.headers,
+            query: parts.uri.query().unwrap_or_default(),
+            client: journal.caller(),
+            held: affinity.and_then(|affinity| held(affinity, &parts.headers)),
+        };
+        let decision = decide(split, &shown, &weights, &mut draw);
         let resolved =
             resolve(&live.snapshot, location, decision).map_err(|_| Fault::NoEndpoint)?;
         journal.decision = Some(resolved.decision);
+        if let Some(policy) = &split.policy {
+            journal.aim = Aim::of(policy, resolved.decision.variant, &shown);
+        }
         self.weights.count(slot, resolved.decision.variant);
         live.snapshot
             .backend(resolved.backend)
@@ -202,11 +238,17 @@ impl Worker {
         self.classes.class_of(peer)
     }
 
-    /// The Endpoint of `backend` that is next, leaving out those in `tried`.
-    pub fn pick(&self, backend: &Backend, tried: &[SocketAddr]) -> Option<SocketAddr> {
+    /// The Endpoint of `backend` that is next, leaving out those in `tried`. What
+    /// comes of it is noted in `aim`.
+    pub fn pick(
+        &self,
+        backend: &Arc<Backend>,
+        tried: &[SocketAddr],
+        aim: &mut Aim,
+    ) -> Option<SocketAddr> {
         self.picker
             .borrow_mut()
-            .pick(backend, tried, self.now())
+            .aimed(backend, aim, tried, self.now())
             .map(|endpoint| endpoint.addr)
     }
 

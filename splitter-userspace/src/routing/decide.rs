@@ -1,8 +1,7 @@
-use http::HeaderMap;
 use serde::Serialize;
 
-use super::seen;
-use crate::model::{CookieTest, HeaderTest, STABLE, Split, Test, Weights};
+use super::{Held, Shown, seen};
+use crate::model::{Affinity, CookieTest, HeaderTest, STABLE, Split, Test, Weights};
 
 /// Chance, given by the caller.
 pub trait Draw {
@@ -26,6 +25,8 @@ pub struct Decision {
 pub enum Reason {
     /// The Split has no canary.
     Only,
+    /// The session cookie.
+    Affinity,
     /// A header rule.
     Header,
     /// A cookie rule.
@@ -38,8 +39,9 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their declaration.
-    pub const ALL: [Reason; 5] = [
+    pub const ALL: [Reason; 6] = [
         Reason::Only,
+        Reason::Affinity,
         Reason::Header,
         Reason::Cookie,
         Reason::Weight,
@@ -50,6 +52,7 @@ impl Reason {
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::Only => "only",
+            Reason::Affinity => "affinity",
             Reason::Header => "header",
             Reason::Cookie => "cookie",
             Reason::Weight => "weight",
@@ -70,9 +73,10 @@ pub enum Answer {
     Next,
 }
 
-/// Decides which Variant of `split` answers a request with these headers.
+/// Decides which Variant of `split` answers a request that shows this.
 ///
-/// The rules are asked in their order; the first that says canary or stable ends it. Otherwise the
+/// A session that holds a Variant comes first. It gives way only to a canary with the `legacy`
+/// behavior that the rest would choose. Without a session the rules are asked in their order; the first that says canary or stable ends it. Otherwise the
 /// weights decide: with the help of `draw` when more than one Variant has a weight, for stable when
 /// none has. A Split without canaries needs none of this and reads nothing.
 ///
@@ -82,19 +86,54 @@ pub enum Answer {
 /// Allocates only where a header that a rule looks at was sent several times.
 pub fn decide(
     split: &Split,
-    headers: &HeaderMap,
+    shown: &Shown<'_>,
     weights: &Weights,
     draw: &mut impl Draw,
 ) -> Decision {
-    let variants = split.variants.len();
-    if variants <= 1 {
+    if split.variants.len() <= 1 {
         return Decision {
             variant: STABLE,
             reason: Reason::Only,
         };
     }
+    match (shown.held, split.affinity()) {
+        (Some(held), Some(affinity)) => decide_held(split, affinity, held, || {
+            decide_anew(split, shown, weights, draw)
+        }),
+        _ => decide_anew(split, shown, weights, draw),
+    }
+}
+
+/// With a session that holds a Variant.
+fn decide_held(
+    split: &Split,
+    affinity: &Affinity,
+    held: Held,
+    anew: impl FnOnce() -> Decision,
+) -> Decision {
+    if !affinity.is_sticky_throughout() {
+        let decision = anew();
+        if !affinity.is_sticky(decision.variant) || decision.variant == held.variant {
+            return decision;
+        }
+    }
+    let exists = held.variant < split.variants.len();
+    Decision {
+        variant: if exists { held.variant } else { STABLE },
+        reason: Reason::Affinity,
+    }
+}
+
+/// Without a session.
+fn decide_anew(
+    split: &Split,
+    shown: &Shown<'_>,
+    weights: &Weights,
+    draw: &mut impl Draw,
+) -> Decision {
+    let variants = split.variants.len();
     for rule in &split.rules {
-        let variant = match ask(&rule.test, headers) {
+        let variant = match ask(&rule.test, shown) {
             Answer::Canary if usize::from(rule.variant) < variants => usize::from(rule.variant),
             Answer::Stable => STABLE,
             Answer::Canary | Answer::Next => continue,
@@ -113,20 +152,20 @@ pub fn decide(
 }
 
 /// What one rule says about a request, apart from all others.
-pub fn ask(test: &Test, headers: &HeaderMap) -> Answer {
+pub fn ask(test: &Test, shown: &Shown<'_>) -> Answer {
     match test {
         Test::Header {
             test: HeaderTest::Invalid,
             ..
         } => Answer::Next,
-        Test::Header { name, test } => match seen::header(headers, name) {
+        Test::Header { name, test } => match seen::header(shown.headers, name) {
             Some(value) => header_answer(test, &value),
             None => Answer::Next,
         },
         Test::Cookie {
             name,
             test: CookieTest::AlwaysNever,
-        } => seen::cookie(headers, name).map_or(Answer::Next, always_never),
+        } => seen::cookie(shown.headers, name).map_or(Answer::Next, always_never),
     }
 }
 

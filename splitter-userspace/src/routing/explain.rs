@@ -1,6 +1,6 @@
 //! Why a request is answered by whom: the same decision as the proxy makes, with each step shown.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
@@ -17,7 +17,10 @@ mod tests;
 
 pub use gate::GateStep;
 pub use place::{HostCandidate, PathCandidate, Reading};
-pub use share::{Answered, RuleAnswer, RuleStep, VariantShare};
+pub use share::{Answered, RuleAnswer, RuleStep, SessionStep, VariantShare};
+
+/// Stands for a client whose address is not known. Nobody has it.
+const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// A request to explain.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +33,8 @@ pub struct Query<'a> {
     pub path: &'a str,
     /// All headers, Cookie among them.
     pub headers: &'a HeaderMap,
+    /// The query, without the `?`.
+    pub query: &'a str,
     /// The address that it is from, if that is to be told.
     pub client: Option<IpAddr>,
 }
@@ -77,6 +82,9 @@ pub struct Answer {
     pub location: LocationKey,
     /// The main Ingress that owns it.
     pub ingress: ObjectRef,
+    /// What its session affinity makes of the request, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionStep>,
     /// What stands before the choice of a Variant, in the order in which it is asked.
     pub gates: Vec<GateStep>,
     /// What holds for its requests whoever answers, if anything.

@@ -8,9 +8,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::Draw;
 use crate::model::{
-    Backend, BackendId, BackendKey, CookieTest, Endpoint, EndpointState, HeaderTest, Host,
-    HostPattern, Kind, Location, LocationId, LocationKey, ObjectRef, PathKind, Rule, Snapshot,
-    Split, Test, Variant, Weights,
+    Affinity, AffinityMode, Backend, BackendId, BackendKey, CookieTest, Endpoint, EndpointState,
+    HeaderTest, Host, HostPattern, Kind, Location, LocationId, LocationKey, ObjectRef, PathKind,
+    Rule, SessionCookie, Side, Snapshot, Split, Test, Variant, Weights,
 };
 
 /// A rule as in an Ingress: `""`, `*.foo.com` or `foo.com`; path; kind.
@@ -60,6 +60,7 @@ pub(crate) fn snapshot(lines: &[Line<'_>]) -> Snapshot {
         hosts,
         locations,
         backends,
+        ..Snapshot::default()
     }
 }
 
@@ -84,6 +85,31 @@ pub(crate) fn split(weights: &[u32], rules: Vec<Rule>) -> Split {
     Split {
         variants: weights.iter().enumerate().map(variant).collect(),
         rules,
+        policy: None,
+    }
+}
+
+/// Session affinity with the cookie `route`; the tag of Variant `n` is `n + 1`.
+pub(crate) fn affinity(sticky: &[bool]) -> Affinity {
+    let side = |(tag, sticky): (u64, &bool)| Side {
+        tag,
+        sticky: *sticky,
+    };
+    Affinity {
+        mode: AffinityMode::Balanced,
+        cookie: Arc::new(SessionCookie {
+            name: "route".into(),
+            path: None,
+            domain: None,
+            expires: None,
+            max_age: None,
+            same_site: None,
+            conditional_none: false,
+            secure: false,
+            change_on_failure: false,
+        }),
+        path: "/".into(),
+        sides: (1..).zip(sticky).map(side).collect(),
     }
 }
 

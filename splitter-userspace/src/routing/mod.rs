@@ -5,6 +5,7 @@
 //! Variant with the weights of the Location's slot and a draw from the worker's [`Blocks`],
 //! [`resolve`] the Backend, and let the worker's [`Picker`] choose an Endpoint.
 
+mod aim;
 mod decide;
 mod draw;
 pub mod explain;
@@ -17,10 +18,14 @@ mod path;
 mod pick;
 mod reading;
 mod resolve;
+mod ring;
 mod router;
 mod seen;
+mod session;
+mod shown;
 mod text;
 
+pub use aim::{Aim, Session};
 pub use decide::{Answer, Decision, Draw, Reason, ask, decide};
 pub use draw::{Blocks, MAX_BLOCKS, SlotDraw};
 pub use health::{FIRST_EJECTION_MS, FORGET_MS, Health, LONGEST_EJECTION_MS, MAX_EJECTED, Tick};
@@ -30,3 +35,5 @@ pub use path::{canonical, is_plain};
 pub use pick::{Picker, Rotation, pick};
 pub use resolve::{Chosen, NoEndpoint, resolve};
 pub use router::{Found, Router};
+pub use session::{Held, held, value};
+pub use shown::Shown;

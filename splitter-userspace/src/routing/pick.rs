@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
+use super::aim::Rings;
 use super::{Health, Tick};
 use crate::model::{Backend, BackendKey, Endpoint, EndpointState, Snapshot};
 
@@ -81,8 +82,9 @@ fn rank(endpoint: &Endpoint, ejected: bool) -> u8 {
 /// One worker's state of all Backends, kept across Snapshots.
 pub struct Picker {
     rotations: HashMap<BackendKey, Rotation, RandomState>,
-    health: Health,
-    rng: fastrand::Rng,
+    pub(super) rings: Rings,
+    pub(super) health: Health,
+    pub(super) rng: fastrand::Rng,
 }
 
 impl Picker {
@@ -90,6 +92,7 @@ impl Picker {
     pub fn new(rng: fastrand::Rng) -> Self {
         Picker {
             rotations: HashMap::default(),
+            rings: Rings::default(),
             health: Health::new(),
             rng,
         }
@@ -122,6 +125,7 @@ impl Picker {
     /// Drops what is kept of Backends that are gone. To be called for each new Snapshot; costs
     /// nothing until half of what is kept may be of no use.
     pub fn keep(&mut self, snapshot: &Snapshot) {
+        self.rings.keep(snapshot);
         let backends = &snapshot.backends;
         if self.rotations.len() > 2 * backends.len() {
             self.rotations.retain(|key, _| {

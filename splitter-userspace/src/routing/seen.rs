@@ -24,25 +24,44 @@ pub(super) fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Co
     Some(Cow::Owned(joined))
 }
 
+/// The values of all cookies with exactly this name, in their order.
+pub(super) fn cookies<'a>(
+    headers: &'a HeaderMap,
+    name: &'a str,
+) -> impl Iterator<Item = &'a [u8]> + 'a {
+    pairs(headers).filter_map(move |pair| {
+        let (key, value) = split(pair)?;
+        (key == name.as_bytes()).then(|| value.trim_ascii())
+    })
+}
+
 /// The value of the first cookie with this name, over all Cookie lines in their order.
 ///
 /// The name is compared without regard to case. The value goes up to the next `;` and is taken as
 /// it is, with quotes and spaces at its end; spaces around the name and before the value are not
 /// part of them. A piece without `=` or without a name is no cookie.
 pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
+    pairs(headers).find_map(|pair| {
+        let (key, value) = split(pair)?;
+        key.eq_ignore_ascii_case(name.as_bytes())
+            .then(|| value.trim_ascii_start())
+    })
+}
+
+/// What stands between the `;` of all Cookie lines.
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     headers
         .get_all(header::COOKIE)
         .iter()
         .flat_map(|line| line.as_bytes().split(|byte| *byte == b';'))
-        .find_map(|pair| value_of(pair, name.as_bytes()))
 }
 
-fn value_of<'a>(pair: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+/// The name, which is not empty, and the value of one cookie.
+fn split(pair: &[u8]) -> Option<(&[u8], &[u8])> {
     let equals = pair.iter().position(|byte| *byte == b'=')?;
     let (key, value) = pair.split_at(equals);
     let key = key.trim_ascii();
-    let same = !key.is_empty() && key.eq_ignore_ascii_case(name);
-    same.then(|| value[1..].trim_ascii_start())
+    (!key.is_empty()).then(|| (key, value.get(1..).unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ mod side;
 pub use access_log::{AccessLog, AccessLogError, BUFFER_BYTES, QUEUE_BUFFERS, WorkerLog};
 pub use metrics::{
     ConfigMetrics, ConnectionMetrics, ControllerLabels, Counter, ENDPOINT_EJECTIONS, Family, Gauge,
-    LIMIT_EVICTIONS, Labels, MAX_SERIES, MetricKind, OpenGuard, Registry, STEER, STEERING_MODE,
-    Text, WATCH_FAILURES, WEIGHT_OVERRIDES, WorkerMetrics, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
+    INTERFACE_CHANGES, LIMIT_EVICTIONS, Labels, MAX_SERIES, MetricKind, OpenGuard, Registry,
+    SSL_CERTIFICATE_INFO, SSL_EXPIRE_TIME, STEER, STEERING_MODE, TLS_HANDSHAKES, Text,
+    WATCH_FAILURES, WEIGHT_OVERRIDES, WorkerMetrics, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
 
 pub(crate) use metrics::{PROBLEMS, VARIANT_WEIGHT};

@@ -140,6 +140,6 @@ impl Loaded {
 
     /// The number of the NIC.
     pub fn nic(&self) -> u32 {
-        self.kernel.external()[0].index
+        self.kernel.external()[0]
     }
 }

@@ -1,5 +1,6 @@
 //! Fixtures for tests of the kernel programs. They need root and fail without.
 
+pub mod figures;
 pub mod kernel;
 pub mod mount;
 pub mod net;

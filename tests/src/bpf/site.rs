@@ -113,7 +113,7 @@ impl Site {
     pub fn run_args(&self, more: &str) -> String {
         let objects = self.dir.path().join("objects");
         let args = format!(
-            "run --manifests {} --admin {ADMIN} --log-format json --workers 2 --interface en0 \
+            "run --manifests {} --admin {ADMIN} --https off --log-format json --workers 2 --interface en0 \
              --pod-cidr 10.244.0.0/24,fd00:244::/64 --cluster-cidr 10.244.0.0/16,fd00:244::/48 \
              --drain-timeout 2s {more}",
             objects.display()

@@ -1,7 +1,6 @@
 //! The same tests on the oldest kernel that is supported and one between it and today's.
 
-#![allow(clippy::print_stdout, reason = "the verifier's figures are for people")]
-
+use splitter_tests::bpf::figures;
 use splitter_tests::vm;
 
 /// Loading and attaching, and every test run. The tests with real connections follow the host's
@@ -10,14 +9,10 @@ const FILTERS: [&str; 3] = ["load::", "ingress::", "steer::"];
 
 fn passes_on(series: &str) {
     let text = vm::run(series, &FILTERS);
-    let figures = text
-        .lines()
-        .filter(|line| line.contains("the verifier went through"));
-    let figures: std::collections::BTreeSet<_> = figures.collect();
-    assert!(!figures.is_empty(), "nothing was loaded:\n{text}");
-    for line in figures {
-        println!("{line}");
-    }
+    let found = figures::of(&text);
+    let of_both = ["steer", "ingress"].map(|name| found.iter().any(|line| line.contains(name)));
+    assert_eq!(of_both, [true; 2], "not everything was loaded:\n{text}");
+    found.iter().for_each(|line| figures::note(line));
 }
 
 #[test]

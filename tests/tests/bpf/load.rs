@@ -1,16 +1,16 @@
 //! Loading, checking, attaching and detaching the kernel programs, and every error of it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stdout, reason = "the verifier's figures are for people")]
 
 use std::fs;
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use splitter::dataplane::{DataplaneError, Kernel, KernelOptions, XdpKind, detach};
 use splitter_tests::bpf::net::{command, let_go};
-use splitter_tests::bpf::{BpfFs, Nodes};
+use splitter_tests::bpf::{BpfFs, Nodes, figures};
 
 fn options(pins: &BpfFs, xdp: Option<XdpKind>) -> KernelOptions {
     KernelOptions {
@@ -48,10 +48,10 @@ fn programs_load_attach_and_leave_nothing_behind() {
     assert_eq!(names, ["steer", "ingress"]);
     for program in &report.programs {
         assert!(program.id > 0 && program.verified > 100, "{program:?}");
-        println!(
-            "{}: the verifier went through {} instructions",
-            program.name, program.verified
-        );
+        figures::note(&format!(
+            "{}: {}: {} instructions verified",
+            report.kernel, program.name, program.verified
+        ));
     }
     assert_eq!(xdp_on_nic(&nodes), Some(report.programs[1].id));
     let_go(kernel);
@@ -193,6 +193,79 @@ fn what_is_missing_is_said_with_its_remedy() {
 }
 
 #[test]
+fn maps_without_type_information_are_an_error_and_not_left_behind() {
+    let (nodes, pins) = (Nodes::new(), BpfFs::mount());
+    let options = options(&pins, None);
+    // A type with a name that no kernel takes: it refuses the object's type information.
+    let mut object = splitter::dataplane::object().unwrap().to_vec();
+    let name = b"\0PrefixValue\0";
+    let places: Vec<_> = (0..object.len() - name.len())
+        .filter(|at| object[*at..].starts_with(name))
+        .collect();
+    assert!(!places.is_empty());
+    for at in places {
+        object[at + "Prefix".len() + 1] = b'-';
+    }
+    let loaded = nodes.node.run(|| Kernel::load_object(&object, &options));
+    let text = loaded.err().unwrap().to_string();
+    assert!(text.contains("has no BTF"), "{text}");
+    assert!(text.contains("--steering none"), "{text}");
+    let left = fs::read_dir(options.pin_dir.join("v1")).unwrap();
+    let mut left = left.map(|entry| entry.unwrap().file_name());
+    assert!(
+        left.all(|name| name == "pools"),
+        "socket maps have none anywhere"
+    );
+    // The right programs find nothing in their way.
+    let kernel = load(&nodes, &options).unwrap();
+    assert!(kernel.report().pin_dir.ends_with("v1"));
+}
+
+/// Where the sections with instructions lie in a 64-bit ELF file.
+fn code(file: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
+    let short = |at: usize| usize::from(u16::from_le_bytes([file[at], file[at + 1]]));
+    let (first, size, count) = (number(0x28), short(0x3a), short(0x3c));
+    let headers = (0..count).map(|n| first + n * size);
+    const EXECUTABLE: usize = 4;
+    let executable = headers.filter(|at| number(at + 8) & EXECUTABLE != 0);
+    executable
+        .map(|at| number(at + 24)..number(at + 24) + number(at + 32))
+        .collect()
+}
+
+#[test]
+fn programs_that_do_not_fit_are_refused_with_the_kernels_reason() {
+    let (nodes, pins) = (Nodes::new(), BpfFs::mount());
+    let options = options(&pins, Some(XdpKind::Native));
+    let refused = |object: &[u8]| {
+        let loaded = nodes.node.run(|| Kernel::load_object(object, &options));
+        loaded.err().unwrap().to_string()
+    };
+    let text = refused(b"not an object at all");
+    assert!(text.contains("the kernel refuses the object"), "{text}");
+    // The instruction that leaves a program becomes one that does not exist.
+    let mut object = splitter::dataplane::object().unwrap().to_vec();
+    for code in code(&object) {
+        for word in object[code].chunks_exact_mut(8) {
+            if word == 0x95u64.to_le_bytes() {
+                word[0] = 0x9d;
+            }
+        }
+    }
+    let text = refused(&object);
+    for says in [
+        "the kernel refuses the",
+        "program: ",
+        "not an exit",
+        "(kernel ",
+    ] {
+        assert!(text.contains(says), "{says:?}: {text}");
+    }
+    assert_eq!(xdp_on_nic(&nodes), None);
+}
+
+#[test]
 fn the_default_route_names_the_nic() {
     let (nodes, pins) = (Nodes::new(), BpfFs::mount());
     nodes.node.ip("route add default via 203.0.113.2");
@@ -202,6 +275,97 @@ fn the_default_route_names_the_nic() {
     };
     let kernel = load(&nodes, &any).unwrap();
     assert_eq!(kernel.report().interfaces, [("en0".to_owned(), "native")]);
+}
+
+/// A second NIC of the node, to another network of the client outside.
+fn second_nic(nodes: &Nodes) {
+    let (node, out) = (&nodes.node, &nodes.out);
+    node.ip(&format!(
+        "link add en1 type veth peer name wire1 netns {}",
+        out.name()
+    ));
+    for (place, nic, addr) in [
+        (node, "en1", "198.51.100.1/24"),
+        (out, "wire1", "198.51.100.2/24"),
+    ] {
+        place.ip(&format!("link set {nic} up"));
+        place.ip(&format!("addr add {addr} dev {nic}"));
+    }
+}
+
+fn xdp_on(nodes: &Nodes, name: &str) -> Option<u32> {
+    let all = nodes.node.run(splitter::dataplane::interfaces).unwrap();
+    all.into_iter().find(|nic| nic.name == name).unwrap().xdp
+}
+
+#[test]
+fn the_programs_move_with_the_default_route() {
+    for keep_attached in [false, true] {
+        let (nodes, pins) = (Nodes::new(), BpfFs::mount());
+        second_nic(&nodes);
+        nodes.node.ip("route add default via 203.0.113.2");
+        let any = KernelOptions {
+            interfaces: Vec::new(),
+            keep_attached,
+            ..options(&pins, Some(XdpKind::Native))
+        };
+        let mut kernel = load(&nodes, &any).unwrap();
+        let mut follow = || nodes.node.run(|| kernel.follow_nics()).unwrap();
+        assert!(follow().is_none(), "nothing has changed");
+        nodes.node.ip("route replace default via 198.51.100.2");
+        let change = follow().unwrap();
+        assert_eq!(
+            (change.before, change.now),
+            (vec!["en0".to_owned()], vec!["en1".to_owned()])
+        );
+        assert!(change.faults.is_empty(), "{:?}", change.faults);
+        assert!(xdp_on(&nodes, "en0").is_none() && xdp_on(&nodes, "en1").is_some());
+        // Without a route nothing says where else to go.
+        nodes.node.ip("route del default");
+        assert!(follow().is_none());
+        // One that has a program of somebody else: callers are steered, packets are not policed.
+        nodes.node.ip("route add default via 203.0.113.2");
+        let pass = splitter_tests::bpf::run::pass_program().unwrap();
+        let index = nodes.node.run(splitter::dataplane::interfaces).unwrap();
+        let index = index
+            .into_iter()
+            .find(|nic| nic.name == "en0")
+            .unwrap()
+            .index;
+        let attach = || splitter_tests::bpf::run::attach_xdp(pass.as_fd(), index).unwrap();
+        let foreign = nodes.node.run(attach);
+        let id = xdp_on(&nodes, "en0");
+        let change = follow().unwrap();
+        let fault = change.faults[0].to_string();
+        assert!(fault.contains("already has the XDP program"), "{fault}");
+        assert_eq!((xdp_on(&nodes, "en0"), xdp_on(&nodes, "en1")), (id, None));
+        assert_eq!(kernel.external(), [index]);
+        assert_eq!(kernel.report().interfaces, [("en0".to_owned(), "none")]);
+        let_go((kernel, foreign));
+        assert!(xdp_on(&nodes, "en0").is_none() && xdp_on(&nodes, "en1").is_none());
+    }
+}
+
+#[test]
+fn what_a_former_process_kept_on_another_nic_is_let_go() {
+    let (nodes, pins) = (Nodes::new(), BpfFs::mount());
+    second_nic(&nodes);
+    let kept = KernelOptions {
+        keep_attached: true,
+        ..options(&pins, Some(XdpKind::Native))
+    };
+    let_go(load(&nodes, &kept).unwrap());
+    assert!(xdp_on(&nodes, "en0").is_some());
+    let other = KernelOptions {
+        interfaces: vec!["en1".to_owned()],
+        ..kept
+    };
+    let_go(load(&nodes, &other).unwrap());
+    assert!(xdp_on(&nodes, "en0").is_none() && xdp_on(&nodes, "en1").is_some());
+    // And on all, where no XDP is wanted any more.
+    let none = KernelOptions { xdp: None, ..other };
+    let_go(load(&nodes, &none).unwrap());
+    assert!(xdp_on(&nodes, "en1").is_none());
 }
 
 #[test]

@@ -236,6 +236,7 @@ fn snapshot() -> Snapshot {
         split: Split {
             variants: vec![variant("stable", 0, 80), variant("shop-new", 1, 20)],
             rules: Vec::new(),
+            policy: None,
         },
         ingress: ingress.clone(),
     };
@@ -243,6 +244,7 @@ fn snapshot() -> Snapshot {
         hosts: Vec::new(),
         locations: vec![Arc::new(location)],
         backends: vec![backend("shop"), backend("shop-new")],
+        ..Snapshot::default()
     }
 }
 

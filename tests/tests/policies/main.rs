@@ -7,6 +7,9 @@
 
 mod access_log;
 mod addresses;
+mod affinity;
+mod affinity_cookie;
+mod affinity_endpoints;
 mod body_size;
 mod buffering;
 mod cors;
@@ -18,6 +21,7 @@ mod redirect;
 mod retry;
 mod times;
 mod upstream_host;
+mod websocket;
 
 use splitter::config::{Limits, Settings};
 use splitter_tests::backend::Backend;

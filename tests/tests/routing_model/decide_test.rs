@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use splitter::model::{
     BackendId, CookieTest, HeaderTest, Kind, ObjectRef, Pattern, Rule, Split, Test, Variant,
 };
-use splitter::routing::{Decision, Draw, decide};
+use splitter::routing::{Decision, Draw, Shown, decide};
 
 use crate::decide_model::{self, Says};
 
@@ -21,6 +21,7 @@ fn split(weights: &[u32], rules: &[(u8, Says)]) -> Split {
     Split {
         variants: weights.iter().enumerate().map(variant).collect(),
         rules: rules.iter().map(rule).collect(),
+        policy: None,
     }
 }
 
@@ -138,7 +139,7 @@ proptest! {
         let total = weights.iter().sum();
         let by_weight = || decide_model::at(&weights, draw.of(total));
         let (variant, reason) = decide_model::decide(weights.len(), &rules, &sent, by_weight);
-        let decision = decide(&split, &headers(&sent), &split.weights(), &mut draw);
+        let decision = decide(&split, &Shown::of(&headers(&sent)), &split.weights(), &mut draw);
         prop_assert_eq!(decision, Decision { variant, reason });
         let choice = weights.iter().filter(|weight| **weight > 0).count() > 1;
         let chance_needed = choice && reason == splitter::routing::Reason::Weight;

@@ -28,6 +28,7 @@ fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
         split: Split {
             variants: vec![stable.clone()],
             rules: vec![],
+            policy: None,
         },
     };
     let mut hosts: Vec<Host> = Vec::new();
@@ -46,6 +47,7 @@ fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
         hosts,
         locations,
         backends: vec![],
+        ..Snapshot::default()
     }
 }
 
@@ -164,7 +166,7 @@ proptest! {
         let router = Router::build(&snapshot);
         let query = Query {
             method: &Method::GET, host: &host, path: &path, headers: &HeaderMap::new(),
-            client: None,
+            query: "", client: None,
         };
         let explanation = explain(&snapshot, &router, &query);
         let first = explanation.paths.first().map(|path| path.location.clone());

@@ -2,8 +2,12 @@
 
 use http::{HeaderMap, HeaderValue, header};
 use proptest::prelude::*;
-use splitter::model::{CookieTest, HeaderTest, Pattern, Test};
-use splitter::routing::{Found, Router, ask, canonical, is_plain, normalize};
+use splitter::model::{
+    Affinity, AffinityMode, CookieTest, HeaderTest, Pattern, SessionCookie, Side, Test,
+};
+use splitter::routing::{
+    Found, Held, Router, Shown, ask, canonical, held, is_plain, normalize, value,
+};
 
 use splitter::model::{Host, HostPattern, LocationId, Snapshot};
 
@@ -62,10 +66,60 @@ proptest! {
             HeaderTest::Pattern(Pattern::new("[^a]+b|\\xff").unwrap()),
             HeaderTest::Invalid,
         ] {
-            ask(&Test::Header { name: header::COOKIE, test }, &headers);
+            ask(&Test::Header { name: header::COOKIE, test }, &Shown::of(&headers));
         }
         for name in ["a", "", "=", ";"] {
-            ask(&Test::Cookie { name: name.into(), test: CookieTest::AlwaysNever }, &headers);
+            ask(&Test::Cookie { name: name.into(), test: CookieTest::AlwaysNever }, &Shown::of(&headers));
         }
+    }
+
+    #[test]
+    fn session_cookies(
+        tag in any::<u64>(), key in any::<u64>(), junk in "[ -~]{0,40}",
+        mangled in prop::collection::vec((0..32usize, any::<u8>()), 0..3),
+    ) {
+        let affinity = affinity(tag);
+        let it = Held { variant: 0, key };
+        let text = value(&affinity, it).unwrap();
+        prop_assert_eq!(text.len(), 32);
+        let mut sent = text.clone().into_bytes();
+        for (at, byte) in mangled {
+            sent[at] = byte;
+        }
+        let same = sent == text.as_bytes();
+        let line = [format!("r={junk}; r=").as_bytes(), &sent].concat();
+        let mut headers = HeaderMap::new();
+        if let Ok(sent) = HeaderValue::from_bytes(&line) {
+            headers.insert(header::COOKIE, sent);
+            let found = held(&affinity, &headers);
+            if same && !junk.contains("r=") {
+                prop_assert_eq!(found, Some(it));
+            }
+            // Whatever is read names a Variant that there is, and is read as it would be written.
+            if let Some(found) = found {
+                let written = value(&affinity, found).unwrap();
+                prop_assert!(String::from_utf8_lossy(&line).contains(&written));
+            }
+        }
+    }
+}
+
+/// One sticky Variant with this tag, and a cookie `r`.
+fn affinity(tag: u64) -> Affinity {
+    Affinity {
+        mode: AffinityMode::Balanced,
+        cookie: std::sync::Arc::new(SessionCookie {
+            name: "r".into(),
+            path: None,
+            domain: None,
+            expires: None,
+            max_age: None,
+            same_site: None,
+            conditional_none: false,
+            secure: false,
+            change_on_failure: false,
+        }),
+        path: "/".into(),
+        sides: vec![Side { tag, sticky: true }],
     }
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: what finding and deciding costs, and, if asked, what whole requests cost
-//! beside other proxies.
+//! `cargo xtask bench`: what finding and deciding costs, and, if asked, what steering costs and does,
+//! or what whole requests cost beside other proxies.
 
 mod peers;
 
@@ -9,6 +9,11 @@ use crate::process::{self, cargo};
 
 #[derive(clap::Args)]
 pub(crate) struct BenchArgs {
+    /// Instead measure steering, as root: the kernel programs, connections per second with and
+    /// without, floods from outside, and how soon a weight is followed
+    #[arg(long, conflicts_with = "peers")]
+    steering: bool,
+
     /// Also run splitter beside other proxies, with the bench in --peer-bench
     #[arg(long)]
     peers: bool,
@@ -27,6 +32,17 @@ pub(crate) struct BenchArgs {
 /// # Errors
 /// When one cannot be built or fails.
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
+    if args.steering {
+        let steering = [
+            "bench",
+            "--locked",
+            "--package",
+            "splitter-tests",
+            "--bench",
+            "*",
+        ];
+        return process::run(cargo(&steering).env("SPLITTER_BPF", "require"));
+    }
     let all = [
         "bench",
         "--locked",

@@ -98,7 +98,15 @@ fn command(manifests: &Path, args: &[&str]) -> Result<Command> {
         }
     }
     command
-        .args(["run", "--admin", "127.0.0.1:0", "--workers", "1"])
+        .args([
+            "run",
+            "--admin",
+            "127.0.0.1:0",
+            "--https",
+            "off",
+            "--workers",
+            "1",
+        ])
         .args(["--access-log", "off", "--log-format", "json", "--manifests"])
         .arg(manifests)
         .args(args)

@@ -6,6 +6,7 @@
 mod backend;
 mod cases;
 mod client;
+mod dump;
 mod instance;
 mod interrupt;
 mod manifests;

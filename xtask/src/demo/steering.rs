@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::backend::Backend;
 use super::client::Client;
+use super::dump;
 use super::instance::Instance;
 use super::interrupt::Interrupt;
 use super::manifests::{CANARY, HOST, Manifests, STABLE, WEIGHT};
@@ -156,7 +157,18 @@ impl Stage {
     fn weights(&mut self, report: &mut Report) -> Result<()> {
         report.heading("The map holds the weights: what bpftool reads is what is served")?;
         let (slot, before) = (self.slot()?, self.chosen()?);
+        self.dumped(report, slot)?;
         self.shares(report, slot, before, WEIGHT)
+    }
+
+    /// Shows what `bpftool map dump` prints of a slot; the others are empty.
+    fn dumped(&self, report: &mut Report, slot: u32) -> Result<()> {
+        let map = self.map("splits");
+        report.line(&format!("bpftool map dump pinned {map}, the slot in use:"))?;
+        for line in dump::entry(&map, slot)? {
+            report.line(&line)?;
+        }
+        Ok(())
     }
 
     fn change(&mut self, report: &mut Report) -> Result<()> {
@@ -179,6 +191,7 @@ impl Stage {
         args.extend(bytes);
         let args: Vec<_> = args.iter().map(String::as_str).collect();
         net::command("bpftool", &args)?;
+        self.dumped(report, slot)?;
         self.shares(report, slot, before, CHANGED)?;
         report.line("splitter weight set does the same by name; splitter status shows it")?;
         Ok(())

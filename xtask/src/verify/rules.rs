@@ -20,7 +20,8 @@ pub(super) const MODULES: &[Module] = &[
     only("k8s", &["model", "config"]),
     only("dataplane", &["model", "routing"]),
     only("telemetry", &["model", "routing", "config"]),
-    only("proxy", &["model", "routing", "telemetry", "config"]),
+    only("tls", &["model"]),
+    only("proxy", &["model", "routing", "telemetry", "config", "tls"]),
     only("admin", &["model", "routing", "telemetry"]),
     every("cli"),
     every("app"),
@@ -43,6 +44,8 @@ pub(super) const CRATES: &[(&[&str], &[&str])] = &[
         &["k8s", "dataplane", "proxy", "admin", "app", "cli"],
     ),
     (&["clap", "tracing_subscriber"], &["cli"]),
+    (&["rustls"], &["tls", "proxy"]),
+    (&["rcgen", "x509_parser"], &["tls"]),
     (&["anyhow"], &["app", "cli", "main"]),
     (&["splitter_common"], &["dataplane", "proxy", "app", "cli"]),
 ];

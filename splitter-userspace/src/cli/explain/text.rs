@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use super::Report;
-use crate::model::{CookieTest, HeaderTest, Policy, Test};
+use crate::model::{AffinityMode, CookieTest, HeaderTest, Policy, Test};
 use crate::routing::explain::{
-    Answer, Answered, Explanation, GateStep, Outcome, Reading, RuleAnswer, RuleStep, VariantShare,
+    Answer, Answered, Explanation, GateStep, Outcome, Reading, RuleAnswer, RuleStep, SessionStep,
+    VariantShare,
 };
 
 pub(super) fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -108,6 +109,9 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     for step in &answer.gates {
         gate(step, out)?;
     }
+    if let Some(step) = &answer.session {
+        session(step, out)?;
+    }
     if !answer.rules.is_empty() {
         writeln!(out, "\nrules, in order")?;
     }
@@ -128,6 +132,31 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
             verdict(&format!("503: {chosen} is chosen and has no endpoint"), out)
         }
     }
+}
+
+fn session(step: &SessionStep, out: &mut impl Write) -> io::Result<()> {
+    let mode = match step.mode {
+        AffinityMode::Balanced => "balanced",
+        AffinityMode::Persistent => "persistent",
+    };
+    let result = match (&step.holds, step.sent) {
+        (Some(variant), _) => format!("it holds {variant}"),
+        (None, 0) => "request has none: a new session".to_owned(),
+        (None, _) => "this location did not give it: a new session".to_owned(),
+    };
+    writeln!(
+        out,
+        "\nsession ({mode})\n  cookie {}: {result}",
+        step.cookie
+    )?;
+    if !step.legacy.is_empty() {
+        let names = step.legacy.join(", ");
+        writeln!(
+            out,
+            "  not for {names} (legacy): rules and weights come first"
+        )?;
+    }
+    Ok(())
 }
 
 fn gate(step: &GateStep, out: &mut impl Write) -> io::Result<()> {

@@ -123,7 +123,9 @@ impl Cluster {
     /// that cannot be read is left out or stays as it was, and is tried again.
     pub async fn state(&mut self) -> ClusterState {
         let ingresses = self.stores.ingresses.all();
-        let wanted = secrets::named(ingresses.iter().map(|it| &**it));
+        let mut wanted = secrets::named(ingresses.iter().map(|it| &**it));
+        let also = self.settings.secrets.iter();
+        wanted.extend(also.map(|it| (it.namespace.as_str().into(), it.name.as_str().into())));
         if !self.secrets.refresh(wanted).await {
             let content = Arc::clone(&self.signals.content);
             tokio::spawn(async move {

@@ -44,6 +44,7 @@ pub(super) fn snapshot(
         hosts: hosts.collect(),
         locations,
         backends: backends.collect(),
+        tls: Vec::new(),
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Canary {
     pub header: Option<(HeaderName, HeaderTest)>,
     /// The name of the cookie of the cookie rule.
     pub cookie: Option<Arc<str>>,
+    /// Whether the main Ingress's session affinity does not hold for it.
+    pub legacy: bool,
 }
 
 /// Reads what a canary Ingress asks for; `None` if the Ingress is no canary but an ordinary one.
@@ -40,6 +42,7 @@ pub(super) fn read(
         total,
         header: canary_header::read(view, patterns, problems),
         cookie: cookie(view, problems),
+        legacy: legacy(view, problems),
     };
     if RULES
         .iter()
@@ -119,6 +122,27 @@ fn cookie(view: &View<'_>, problems: &mut Problems) -> Option<Arc<str>> {
         "the cookie rule is left out",
     );
     None
+}
+
+/// `affinity-canary-behavior`: sticky unless it says legacy.
+fn legacy(view: &View<'_>, problems: &mut Problems) -> bool {
+    let Some(annotation) = given(view, "affinity-canary-behavior", problems) else {
+        return false;
+    };
+    match annotation.value.trim() {
+        "sticky" => false,
+        "legacy" => true,
+        _ => {
+            problems.error(
+                &view.subject,
+                annotation.field(),
+                "affinity-behavior-invalid",
+                format!("{:?} is neither sticky nor legacy", annotation.value),
+                "it is sticky: clients stay where their session cookie says",
+            );
+            false
+        }
+    }
 }
 
 /// The annotation, unless it is empty: that says as little as none at all.

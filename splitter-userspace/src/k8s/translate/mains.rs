@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::View;
 use super::attach::Attached;
 use super::backends::{Backends, Target};
-use super::policy::{self, MainPolicy};
+use super::policy::{self, MainPolicy, SplitWish};
 use super::report::Problems;
 use super::rules::{self, Place, RulePath};
 use crate::model::{BackendFault, HostPattern, LocationKey, ObjectRef, Policy};
@@ -19,6 +19,8 @@ pub(super) struct Draft<'c> {
     pub stable: Target,
     /// What holds for its requests beside the Split.
     pub policy: Option<Arc<Policy>>,
+    /// What the owner says of the Split.
+    pub wish: Arc<SplitWish>,
     /// Nobody wrote it: a default backend made it.
     pub implicit: bool,
     /// Oldest first.
@@ -64,10 +66,15 @@ pub(super) fn locations<'c>(
     let mut defaults = Vec::new();
     for view in mains {
         let rules = rules::read(view, problems);
-        let MainPolicy { closed, policy } = policy::main_policy(view, problems);
+        let MainPolicy {
+            closed,
+            policy,
+            split,
+        } = policy::main_policy(view, problems);
         let terms = Terms {
             closed,
             policy: policy.into_shared(),
+            split: Arc::new(split),
         };
         drafts.hosts.extend(rules.hosts.iter().cloned());
         defaults.push((view, rules::default_paths(view, &rules), terms.clone()));
@@ -84,6 +91,7 @@ pub(super) fn locations<'c>(
 struct Terms {
     closed: Option<BackendFault>,
     policy: Option<Arc<Policy>>,
+    split: Arc<SplitWish>,
 }
 
 fn add(
@@ -110,6 +118,7 @@ fn add(
                 closed: terms.closed,
             },
             policy: terms.policy.clone(),
+            wish: Arc::clone(&terms.split),
             implicit: matches!(path.place, Place::DefaultBackend),
             canaries: Vec::new(),
         });

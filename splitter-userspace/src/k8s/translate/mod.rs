@@ -29,14 +29,17 @@ mod report;
 mod rules;
 mod slices;
 mod split;
+mod split_policy;
 mod tls;
 mod weights;
+
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::networking::v1::IngressSpec;
 
 use super::objects::{Objects, Sourced};
 use crate::config::ClassSettings;
-use crate::model::{Kind, Problem, Snapshot};
+use crate::model::{Kind, ObjectRef, Problem, SecretData, Snapshot};
 pub use compare::{Difference, Fared, Fate, compare};
 pub use reference::annotations_page;
 
@@ -53,6 +56,8 @@ use tls::Secrets;
 pub struct Translation {
     /// The routing state.
     pub snapshot: Snapshot,
+    /// The content of the Secrets that the Snapshot refers to, and of no other.
+    pub secrets: BTreeMap<ObjectRef, SecretData>,
     /// What is wrong with the objects, sorted by object and field.
     pub problems: Vec<Problem>,
     /// How many Ingresses are ours; those of other classes are passed over without a word.
@@ -85,16 +90,18 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
             None => mains.push(view),
         }
     }
-    let secrets = Secrets::index(objects);
-    for view in &mains {
-        secrets.check(view, &mut problems);
-    }
+    let mut secrets = Secrets::index(objects);
+    let tls = tls::hosts(&mains, &mut secrets, &mut problems);
     let mut backends = Backends::index(objects);
     let mut drafts = mains::locations(&mains, &mut backends, &mut problems);
     attach::attach(&canaries, &mut drafts, &mut backends, &mut problems);
-    let snapshot = assemble::snapshot(drafts, &backends, &mut problems);
+    let snapshot = Snapshot {
+        tls,
+        ..assemble::snapshot(drafts, &backends, &mut problems)
+    };
     Translation {
         snapshot,
+        secrets: secrets.into_used(),
         problems: problems.into_sorted(),
         served: views.len(),
     }

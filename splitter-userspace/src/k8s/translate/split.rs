@@ -7,6 +7,7 @@ use super::attach::Attached;
 use super::canary::Canary;
 use super::mains::Draft;
 use super::report::Problems;
+use super::split_policy;
 use super::weights::{Common, Share, common};
 use crate::model::{CookieTest, Rule, Split, Test, Variant};
 
@@ -24,6 +25,7 @@ pub(super) fn split(draft: &Draft<'_>, ids: &BackendIds, problems: &mut Problems
     Split {
         variants: variants(draft, &weights, ids),
         rules: rules(&draft.canaries),
+        policy: split_policy::of(draft).into_shared(),
     }
 }
 

@@ -1,90 +1,200 @@
-//! The Secrets that Ingresses name for TLS.
+//! Which hosts are served over TLS, and which Secrets may hold their certificates. What is in a
+//! Secret is looked at where it is used: parsing needs a memory of what was good before.
 
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::networking::v1::IngressTLS;
 
 use super::View;
+use super::host;
 use super::report::Problems;
 use crate::k8s::{Objects, Sourced};
+use crate::model::{HostPattern, Kind, ObjectRef, SecretData, TlsHost, TlsSecret};
 
-/// The Secrets by namespace and name.
-pub(super) struct Secrets<'a>(HashMap<(&'a str, &'a str), &'a Sourced<Secret>>);
+/// The Secrets by namespace and name, and which of them are used.
+pub(super) struct Secrets<'a> {
+    all: HashMap<(&'a str, &'a str), &'a Sourced<Secret>>,
+    used: BTreeMap<ObjectRef, SecretData>,
+}
 
 impl<'a> Secrets<'a> {
     pub(super) fn index(objects: &'a Objects) -> Self {
         let secrets = objects.secrets.iter();
-        Secrets(
-            secrets
+        Secrets {
+            all: secrets
                 .map(|it| ((it.namespace(), it.name()), it))
                 .collect(),
-        )
+            used: BTreeMap::new(),
+        }
     }
 
-    /// Reports the Secrets of `spec.tls` that are missing or hold no certificate and key.
-    pub(super) fn check(&self, view: &View<'_>, problems: &mut Problems) {
-        let entries = view.spec().and_then(|it| it.tls.as_ref());
-        if entries.is_some_and(|it| !it.is_empty()) {
-            problems.warn(
+    /// Notes that a Secret is used; none if there is none of that name.
+    pub(super) fn take(&mut self, namespace: &str, name: &str) -> Option<ObjectRef> {
+        let secret = self.all.get(&(namespace, name))?;
+        let object = ObjectRef::new(Kind::Secret, namespace, name);
+        let data = || secret.data();
+        self.used.entry(object.clone()).or_insert_with(data);
+        Some(object)
+    }
+
+    /// The content of those that are used.
+    pub(super) fn into_used(self) -> BTreeMap<ObjectRef, SecretData> {
+        self.used
+    }
+}
+
+/// The hosts of all main Ingresses with a `spec.tls`, which are sorted by age: the oldest one decides
+/// for a host, even when it names no Secret.
+pub(super) fn hosts(
+    mains: &[&View<'_>],
+    secrets: &mut Secrets<'_>,
+    problems: &mut Problems,
+) -> Vec<TlsHost> {
+    let mut taken = BTreeMap::new();
+    for view in mains {
+        let entries = view.spec().and_then(|it| it.tls.as_deref());
+        let entries = entries.unwrap_or_default();
+        if entries.is_empty() {
+            continue;
+        }
+        let hosts = rule_hosts(view);
+        report_unused(view, entries, &hosts, problems);
+        let named = named(view, entries, secrets, problems);
+        for host in hosts {
+            let wish = wish(view, &host, entries, &named);
+            match taken.entry(host) {
+                Entry::Vacant(free) => {
+                    free.insert(wish);
+                }
+                Entry::Occupied(older) => report_conflict(view, older.get(), &wish, problems),
+            }
+        }
+    }
+    taken.into_values().collect()
+}
+
+/// The hosts of the rules; what is wrong with them is reported elsewhere.
+fn rule_hosts(view: &View<'_>) -> BTreeSet<HostPattern> {
+    let rules = view.spec().and_then(|it| it.rules.as_ref());
+    let hosts = rules.into_iter().flatten();
+    hosts
+        .filter_map(|rule| host::parse(rule.host.as_deref().unwrap_or("")).ok())
+        .collect()
+}
+
+/// The Secret of each entry, none where it names none or it does not exist.
+fn named(
+    view: &View<'_>,
+    entries: &[IngressTLS],
+    secrets: &mut Secrets<'_>,
+    problems: &mut Problems,
+) -> Vec<Option<TlsSecret>> {
+    let namespace = &*view.subject.object.namespace;
+    let mut named = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.iter().enumerate() {
+        let name = entry.secret_name.as_deref().unwrap_or("");
+        let field = format!("spec.tls[{index}].secretName");
+        let secret = secrets.take(namespace, name);
+        if secret.is_none() && !name.is_empty() {
+            problems.error(
                 &view.subject,
-                "spec.tls",
-                "tls-unsupported",
-                "TLS is not terminated yet",
-                "its hosts are served over cleartext HTTP, without a redirect to https",
+                field.clone(),
+                "secret-not-found",
+                format!("there is no Secret {namespace}/{name}"),
+                "its hosts are served with the default certificate",
             );
         }
-        for (index, entry) in entries.into_iter().flatten().enumerate() {
-            let name = entry.secret_name.as_deref().unwrap_or("");
-            if name.is_empty() {
-                continue;
-            }
-            let namespace = &*view.subject.object.namespace;
-            let (code, fault) = match self.0.get(&(namespace, name)) {
-                None => (
-                    "secret-not-found",
-                    format!("there is no Secret {namespace}/{name}"),
+        named.push(secret.map(|secret| TlsSecret { secret, field }));
+    }
+    named
+}
+
+fn wish(
+    view: &View<'_>,
+    host: &HostPattern,
+    entries: &[IngressTLS],
+    named: &[Option<TlsSecret>],
+) -> TlsHost {
+    let listing = entries
+        .iter()
+        .position(|entry| listed(entry).any(|it| it == *host));
+    let secrets = match (host, listing) {
+        // No certificate covers every host: clients are shown the default one.
+        (HostPattern::Any, _) => Vec::new(),
+        (_, Some(index)) => named.get(index).cloned().flatten().into_iter().collect(),
+        (_, None) => named.iter().flatten().cloned().collect(),
+    };
+    TlsHost {
+        host: host.clone(),
+        ingress: view.subject.object.clone(),
+        listed: listing.is_some() || *host == HostPattern::Any,
+        secrets,
+        source: view.subject.source.to_owned(),
+    }
+}
+
+fn listed(entry: &IngressTLS) -> impl Iterator<Item = HostPattern> + '_ {
+    let hosts = entry.hosts.iter().flatten();
+    hosts.filter_map(|host| host::parse(host).ok())
+}
+
+/// Reports hosts in `spec.tls` for which the Ingress has no rule.
+fn report_unused(
+    view: &View<'_>,
+    entries: &[IngressTLS],
+    hosts: &BTreeSet<HostPattern>,
+    problems: &mut Problems,
+) {
+    // A wildcard may be listed for the sake of hosts below it.
+    let used = |pattern: &HostPattern| match pattern {
+        HostPattern::Wildcard(suffix) => hosts.iter().any(|host| match host {
+            HostPattern::Exact(name) => name.split_once('.').is_some_and(|it| it.1 == &**suffix),
+            host => host == pattern,
+        }),
+        pattern => hosts.contains(pattern),
+    };
+    for (index, entry) in entries.iter().enumerate() {
+        for (at, text) in entry.hosts.iter().flatten().enumerate() {
+            let field = format!("spec.tls[{index}].hosts[{at}]");
+            match host::parse(text) {
+                Ok(host) if used(&host) => {}
+                Ok(_) => problems.warn(
+                    &view.subject,
+                    field,
+                    "tls-host-unused",
+                    format!("{text:?}: the Ingress has no rule for this host"),
+                    "the entry has no effect for it",
                 ),
-                Some(secret) => match unusable(&secret.object) {
-                    Some(why) => (
-                        "secret-invalid",
-                        format!("Secret {namespace}/{name}: {why}"),
-                    ),
-                    None => continue,
-                },
-            };
-            let field = format!("spec.tls[{index}].secretName");
-            let effect = "its hosts have no certificate; cleartext HTTP works";
-            problems.error(&view.subject, field, code, fault, effect);
+                Err(why) => problems.warn(
+                    &view.subject,
+                    field,
+                    "host-invalid",
+                    format!("{text:?}: {why}"),
+                    "the entry has no effect for it",
+                ),
+            }
         }
     }
 }
 
-/// What keeps a Secret from being a certificate with its key; never with a part of its content.
-fn unusable(secret: &Secret) -> Option<&'static str> {
-    let holds = |key: &str, begin: &str, end: &str| {
-        let data = secret
-            .data
-            .as_ref()
-            .and_then(|it| it.get(key))
-            .map(|it| it.0.as_slice());
-        let text = secret
-            .string_data
-            .as_ref()
-            .and_then(|it| it.get(key))
-            .map(|it| it.as_bytes());
-        // The API server lets stringData win.
-        let pem = text.or(data).and_then(|it| std::str::from_utf8(it).ok());
-        pem.is_some_and(|pem| pem.find(begin).is_some_and(|at| pem[at..].contains(end)))
+/// Reports a Secret that is not used because an older Ingress has said which one is.
+fn report_conflict(view: &View<'_>, older: &TlsHost, wish: &TlsHost, problems: &mut Problems) {
+    let [own] = wish.secrets.as_slice() else {
+        return;
     };
-    if !holds(
-        "tls.crt",
-        "-----BEGIN CERTIFICATE-----",
-        "-----END CERTIFICATE-----",
-    ) {
-        return Some("tls.crt is no certificate in PEM");
+    if older.secrets.iter().any(|it| it.secret == own.secret) {
+        return;
     }
-    if !holds("tls.key", "PRIVATE KEY-----", "-----END ") {
-        return Some("tls.key is no private key in PEM");
-    }
-    None
+    problems.warn(
+        &view.subject,
+        own.field.clone(),
+        "tls-host-taken",
+        format!(
+            "the older {} says which certificate {} has",
+            older.ingress, older.host
+        ),
+        format!("{} is not used for it", own.secret),
+    );
 }

@@ -4,20 +4,24 @@
 //! by the proxy and by `explain`.
 
 mod addresses;
+mod affinity;
 mod cors;
 mod exchange;
 mod limits;
 mod redirect;
+mod split;
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
+pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
 pub use cors::{Cors, Origin, Origins};
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use limits::{Rate, RateLimits};
 pub use redirect::Redirect;
+pub use split::SplitPolicy;
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
 /// `Policy` at all, so that it pays for none.

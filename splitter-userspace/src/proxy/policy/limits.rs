@@ -7,7 +7,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 
 use super::{Refusal, Reply};
 use crate::model::RateLimits;
-use crate::proxy::limiter::{Held, Limiter, Nanos, Refused};
+use crate::proxy::limiter::{Hold, Limiter, Nanos, Refused};
 
 /// Counts the request, or answers that there were too many.
 pub fn enter(
@@ -15,7 +15,7 @@ pub fn enter(
     limiter: &Arc<Limiter>,
     client: IpAddr,
     now: Nanos,
-) -> Result<Option<Held>, Refusal> {
+) -> Result<Option<Hold>, Refusal> {
     limiter.enter(limits, client, now).map_err(|refused| {
         let (name, status, text) = match refused {
             Refused::Rate => ("rate-limited", limits.rate_status, "too many requests"),

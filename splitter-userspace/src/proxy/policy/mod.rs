@@ -1,7 +1,8 @@
 //! The policies of a Location at work, in the three places where they stand on a request's way:
 //! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the answer
-//! ([`answered`]). A Location without a policy passes by.
+//! (the pod's: [`answered`]; everyone: [`dress`]). A Location without a policy passes by.
 
+pub mod affinity;
 mod body;
 mod cors;
 mod limits;
@@ -12,14 +13,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::{CONNECTION, HOST};
-use http::{HeaderMap, HeaderValue, Version, request};
+use http::{HeaderMap, HeaderValue, Version, request, response};
 
 pub use body::admit;
 pub use reply::{Refusal, Reply};
 
 use super::fault::Fault;
-use super::limiter::{Held, Limiter, Nanos};
+use super::journal::Journal;
+use super::limiter::{Hold, Limiter, Nanos};
 use crate::model::{Policy, Protocol};
+use crate::routing::{Aim, Held};
 
 /// What the gates look at.
 pub struct Asked<'a> {
@@ -35,23 +38,23 @@ pub struct Asked<'a> {
 
 /// What is kept of a request for the policies until it ends.
 #[derive(Default)]
-pub struct Visit {
+pub struct Passage {
     /// What Access-Control-Allow-Origin is to say, if it is to be there.
     allowed: Option<HeaderValue>,
     /// Counts it among the requests that its client has in hand.
-    pub held: Option<Held>,
+    pub held: Option<Hold>,
 }
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
 /// counts for no Variant. In ingress-nginx's order: preflights and redirects come before limits, and
-/// limits before who may call. What is to be kept of the request goes into `visit`.
+/// limits before who may call. What is to be kept of the request goes into `passage`.
 ///
 /// # Errors
 /// The answer, if a gate gives one.
-pub fn enter(policy: &Policy, asked: &Asked<'_>, visit: &mut Visit) -> Result<(), Refusal> {
+pub fn enter(policy: &Policy, asked: &Asked<'_>, passage: &mut Passage) -> Result<(), Refusal> {
     if let Some(cors) = &policy.cors {
-        visit.allowed = cors::allowed(cors, asked.parts);
-        if let Some(reply) = cors::preflight(asked.parts, visit.allowed.as_ref()) {
+        passage.allowed = cors::allowed(cors, asked.parts);
+        if let Some(reply) = cors::preflight(asked.parts, passage.allowed.as_ref()) {
             return Err(reply.into());
         }
     }
@@ -59,7 +62,7 @@ pub fn enter(policy: &Policy, asked: &Asked<'_>, visit: &mut Visit) -> Result<()
         return Err(redirect::reply(redirect).into());
     }
     if let Some(limits) = &policy.limits {
-        visit.held = limits::enter(limits, asked.limiter, asked.client, asked.now)?;
+        passage.held = limits::enter(limits, asked.limiter, asked.client, asked.now)?;
     }
     let addresses = policy.addresses.as_ref();
     if addresses.is_some_and(|it| !it.admit(asked.client)) {
@@ -69,9 +72,9 @@ pub fn enter(policy: &Policy, asked: &Asked<'_>, visit: &mut Visit) -> Result<()
 }
 
 /// Sets what the Location has to say on every answer, the proxy's own included.
-pub fn answered(policy: &Policy, visit: &Visit, headers: &mut HeaderMap) {
+pub fn dress(policy: &Policy, passage: &Passage, headers: &mut HeaderMap) {
     if let Some(cors) = &policy.cors {
-        cors::set(cors, visit.allowed.as_ref(), headers);
+        cors::set(cors, passage.allowed.as_ref(), headers);
     }
 }
 
@@ -87,5 +90,18 @@ pub fn toward(policy: &Policy, parts: &mut request::Parts) {
         parts
             .headers
             .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
+/// Makes the pod's answer what the client is to see.
+pub fn answered(journal: &Journal, parts: &mut response::Parts) {
+    let Some(location) = journal.location() else {
+        return;
+    };
+    if let (Some(affinity), Aim::Session(session)) = (location.split.affinity(), journal.aim)
+        && let (Some(key), Some(decision)) = (session.issue, journal.decision)
+    {
+        let variant = decision.variant;
+        affinity::give(affinity, Held { variant, key }, journal.visit, parts);
     }
 }

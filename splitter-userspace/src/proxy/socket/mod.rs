@@ -13,6 +13,7 @@
 mod connect;
 mod deadline;
 mod held;
+mod session;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{self, IoSlice};
@@ -27,6 +28,8 @@ use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::unix::AsyncFd;
 
 use held::{HOLD, HOLD_MAX, Held};
+
+pub use session::{HandshakeError, Session};
 
 use super::clock::{Clock, Tick};
 use super::flush::Flusher;
@@ -76,6 +79,8 @@ pub struct Socket {
     send_deadline: Cell<Tick>,
     send_timeout: Cell<Duration>,
     expired: Cell<bool>,
+    /// What is between the bytes here and those on the wire; nothing for a cleartext connection.
+    session: OnceCell<Box<Session>>,
 }
 
 impl Socket {
@@ -105,6 +110,7 @@ impl Socket {
             send_deadline: Cell::new(0),
             send_timeout: Cell::new(send_timeout),
             expired: Cell::new(false),
+            session: OnceCell::new(),
         });
         clock.watch(&socket);
         socket
@@ -118,8 +124,21 @@ impl Socket {
         Ok(self.registration.get_or_init(|| fd))
     }
 
-    /// Reads once. `Ready(Ok(0))` is the end of the stream.
+    /// Reads once. `Ready(Ok(0))` is the end of the stream; over TLS, an end that the peer did not
+    /// announce is `UnexpectedEof`.
     pub fn poll_read(
+        self: &Rc<Self>,
+        cx: &mut Context<'_>,
+        buf: &mut [MaybeUninit<u8>],
+    ) -> Poll<io::Result<usize>> {
+        match self.session.get() {
+            None => self.poll_receive(cx, buf),
+            Some(session) => self.poll_decrypt(session, cx, buf),
+        }
+    }
+
+    /// Reads once from the wire.
+    fn poll_receive(
         &self,
         cx: &mut Context<'_>,
         buf: &mut [MaybeUninit<u8>],
@@ -202,6 +221,9 @@ impl Socket {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.take_error()?;
+        if let Some(session) = self.session.get() {
+            return self.poll_encrypt(session, cx, bufs);
+        }
         let len: usize = bufs.iter().map(|buf| buf.len()).sum();
         let mut held = self.held.borrow_mut();
         let pending = held.pending().len();
@@ -338,6 +360,9 @@ impl Socket {
 
     fn flush_held(&self) -> Progress {
         self.dirty.set(false);
+        if let Some(session) = self.session.get() {
+            return self.flush_session(session);
+        }
         loop {
             let mut held = self.held.borrow_mut();
             if held.pending().is_empty() {
@@ -389,6 +414,7 @@ impl Socket {
 
     /// Sends all that is held, then the end of the stream.
     pub fn poll_shutdown(self: &Rc<Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.announce_end();
         ready!(self.poll_drained(cx))?;
         Poll::Ready(match self.stream.shutdown(std::net::Shutdown::Write) {
             Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(()),
@@ -412,7 +438,8 @@ impl Socket {
     }
 
     /// Has the end of the stream go with the last bytes. The socket must be dropped in this turn.
-    pub fn close_after_flush(&self) {
+    pub fn close_after_flush(self: &Rc<Self>) {
+        self.announce_end();
         self.closing.set(true);
     }
 

@@ -1,8 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use http::HeaderMap;
+
 use super::*;
-use crate::model::{Pattern, Rule};
-use crate::routing::fixtures::{Fixed, cookie_rule, header_rule, headers, split, weights};
+use crate::model::{Pattern, Rule, SplitPolicy};
+use crate::routing::fixtures::{
+    Fixed, affinity, cookie_rule, header_rule, headers, split, weights,
+};
 
 /// Decides over stable and one canary; `point` is what chance would give. Returns the variant, the
 /// reason, and how often chance was asked.
@@ -14,7 +18,12 @@ fn run(
 ) -> (usize, Reason, u32) {
     let split = split(&shares, rules);
     let mut draw = Fixed::new(point);
-    let decision = decide(&split, &headers(lines), &split.weights(), &mut draw);
+    let decision = decide(
+        &split,
+        &Shown::of(&headers(lines)),
+        &split.weights(),
+        &mut draw,
+    );
     (decision.variant, decision.reason, draw.asked)
 }
 
@@ -51,7 +60,7 @@ fn a_split_without_canaries_reads_nothing() {
     let mut draw = Fixed::new(0);
     let decision = decide(
         &split,
-        &headers(&[("x-canary", "always")]),
+        &Shown::of(&headers(&[("x-canary", "always")])),
         &weights(&[0, 100]),
         &mut draw,
     );
@@ -266,7 +275,7 @@ fn rules_of_several_canaries_are_asked_in_order() {
     let choose = |lines: &[(&str, &str)]| {
         decide(
             &split,
-            &headers(lines),
+            &Shown::of(&headers(lines)),
             &split.weights(),
             &mut Fixed::new(0),
         )
@@ -285,7 +294,12 @@ fn weights_decide_by_the_point() {
     let split = split(&[60, 10, 30], vec![]);
     let variant = |point| {
         let mut draw = Fixed::new(point);
-        let decision = decide(&split, &HeaderMap::new(), &split.weights(), &mut draw);
+        let decision = decide(
+            &split,
+            &Shown::of(&HeaderMap::new()),
+            &split.weights(),
+            &mut draw,
+        );
         assert_eq!((decision.reason, draw.asked), (Reason::Weight, 1));
         decision.variant
     };
@@ -317,11 +331,96 @@ fn the_slot_counts_and_not_the_object() {
     let split = split(&[100, 0], vec![]);
     let decision = decide(
         &split,
-        &HeaderMap::new(),
+        &Shown::of(&HeaderMap::new()),
         &weights(&[0, 5]),
         &mut Fixed::new(0),
     );
     assert_eq!(decision.variant, 1);
+}
+
+/// Decides with a session that holds `held`, over a canary for each entry of `sticky`.
+fn run_held(
+    sticky: &[bool],
+    weights: &[u32],
+    held: usize,
+    lines: &[(&str, &str)],
+) -> (usize, Reason, u32) {
+    let mut split = split(
+        weights,
+        vec![header_rule(1, "x-canary", HeaderTest::AlwaysNever)],
+    );
+    let policy = SplitPolicy {
+        affinity: Some(affinity(sticky)),
+    };
+    split.policy = policy.into_shared();
+    let headers = headers(lines);
+    let held = Some(Held {
+        variant: held,
+        key: 1,
+    });
+    let shown = Shown {
+        held,
+        ..Shown::of(&headers)
+    };
+    let mut draw = Fixed::new(0);
+    let decision = decide(&split, &shown, &split.weights(), &mut draw);
+    (decision.variant, decision.reason, draw.asked)
+}
+
+#[test]
+fn a_sticky_session_wins_over_rules_and_weights() {
+    let sticky = [true, true];
+    for weights in [[100, 0], [0, 100], [50, 50]] {
+        for lines in [&[][..], &[("x-canary", "always")], &[("x-canary", "never")]] {
+            for held in [0, 1] {
+                assert_eq!(
+                    run_held(&sticky, &weights, held, lines),
+                    (held, Reason::Affinity, 0)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_legacy_canary_is_chosen_by_rules_and_weights_whatever_the_session() {
+    let legacy = [true, false];
+    for (weights, lines, expected) in [
+        ([100, 0], &[("x-canary", "always")][..], CANARY_BY_HEADER),
+        ([0, 100], &[("x-canary", "never")], STABLE_BY_HEADER),
+        ([0, 100], &[], CANARY_BY_WEIGHT),
+        ([100, 0], &[], STABLE_BY_WEIGHT),
+        ([50, 50], &[], (1, Reason::Weight, 1)),
+    ] {
+        assert_eq!(run_held(&legacy, &weights, 0, lines), expected);
+    }
+}
+
+#[test]
+fn a_session_gives_way_only_to_legacy_canaries() {
+    // The first canary is legacy, the second is sticky.
+    let mixed = [true, false, true];
+    let always = [("x-canary", "always")];
+    assert_eq!(
+        run_held(&mixed, &[100, 0, 0], 2, &always),
+        (1, Reason::Header, 0)
+    );
+    assert_eq!(
+        run_held(&mixed, &[100, 0, 0], 2, &[]),
+        (2, Reason::Affinity, 0)
+    );
+    assert_eq!(
+        run_held(&mixed, &[0, 0, 100], 0, &[]),
+        (0, Reason::Affinity, 0)
+    );
+}
+
+#[test]
+fn a_session_with_a_variant_that_is_gone_is_stable() {
+    assert_eq!(
+        run_held(&[true, true], &[0, 100], 5, &[]),
+        (0, Reason::Affinity, 0)
+    );
 }
 
 #[test]
@@ -334,7 +433,12 @@ fn a_slot_with_rubbish_gives_a_variant() {
     for values in rubbish {
         for point in [0, 1, 2, 7, u32::MAX] {
             let lines = headers(&[("x-canary", "always")]);
-            let decision = decide(&split, &lines, &weights(values), &mut Fixed::new(point));
+            let decision = decide(
+                &split,
+                &Shown::of(&lines),
+                &weights(values),
+                &mut Fixed::new(point),
+            );
             assert!(decision.variant < 2, "{values:?} {point}");
             assert_eq!(decision.reason, Reason::Weight);
         }

@@ -99,6 +99,7 @@ fn best(locations: &[&Arc<Location>], path: &str) -> Option<usize> {
             .map(|location| Arc::clone(location))
             .collect(),
         backends: Vec::new(),
+        ..Snapshot::default()
     };
     match Router::build(&snapshot).find_as_is("", path) {
         Found::Location(LocationId(index)) => Some(index as usize),

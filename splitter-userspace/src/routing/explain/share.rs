@@ -1,13 +1,30 @@
 //! Who answers at a Location: rules, weights, Endpoints.
 
-use http::HeaderMap;
 use serde::Serialize;
 
-use super::{Answer, Query, gate};
+use super::{Answer, Query, UNKNOWN, gate};
 use crate::model::{
-    Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef, STABLE, Snapshot, Test,
+    Affinity, AffinityMode, Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef,
+    STABLE, Snapshot, Test,
 };
-use crate::routing::{self, Chosen, Decision, Draw, Reason, ask, decide, resolve, seen};
+use crate::routing::{
+    self, Chosen, Decision, Draw, Reason, Shown, ask, decide, held, resolve, seen,
+};
+
+/// What session affinity makes of the request, before any rule.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionStep {
+    /// The name of the session cookie.
+    pub cookie: String,
+    /// How an Endpoint is kept.
+    pub mode: AffinityMode,
+    /// How many cookies of this name the request has.
+    pub sent: usize,
+    /// The Variant that the first of them names which this Location gave.
+    pub holds: Option<String>,
+    /// Canaries for which the session does not count.
+    pub legacy: Vec<String>,
+}
 
 /// One rule and what it says about the request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -89,20 +106,34 @@ pub enum Answered {
 }
 
 pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>) -> Answer {
-    let headers = query.headers;
     let policy = location.policy.as_deref();
     let gates = policy.map_or_else(Vec::new, |it| gate::steps(it, query));
     let closed = gates
         .iter()
         .find_map(|step| Some((step.name, step.answers?)));
     let split = &location.split;
+    let shown = &Shown {
+        query: query.query,
+        client: query.client.unwrap_or(UNKNOWN),
+        ..Shown::of(query.headers)
+    };
+    let session = split
+        .affinity()
+        .map(|affinity| session(location, affinity, shown));
+    let shown = Shown {
+        held: split
+            .affinity()
+            .and_then(|affinity| held(affinity, shown.headers)),
+        ..*shown
+    };
     let mut draw = Asked(false);
-    let decision = decide(split, headers, &split.weights(), &mut draw);
+    let decision = decide(split, &shown, &split.weights(), &mut draw);
     Answer {
         location: location.key.clone(),
         ingress: location.ingress.clone(),
+        session,
+        rules: rules(location, &shown, decision),
         policy: location.policy.clone(),
-        rules: rules(location, headers),
         variants: variants(snapshot, location),
         gates,
         answered: if let Some((gate, status)) = closed {
@@ -138,12 +169,29 @@ fn answered(snapshot: &Snapshot, location: &Location, decision: Decision) -> Ans
     }
 }
 
-fn rules(location: &Location, headers: &HeaderMap) -> Vec<RuleStep> {
+/// What session affinity makes of the request.
+fn session(location: &Location, affinity: &Affinity, shown: &Shown<'_>) -> SessionStep {
+    let held = held(affinity, shown.headers);
+    let cookies = seen::cookies(shown.headers, &affinity.cookie.name);
+    SessionStep {
+        cookie: affinity.cookie.name.to_string(),
+        mode: affinity.mode,
+        sent: cookies.count(),
+        holds: held.map(|held| name(location, held.variant)),
+        legacy: (0..location.split.variants.len())
+            .filter(|variant| !affinity.is_sticky(*variant))
+            .map(|variant| name(location, variant))
+            .collect(),
+    }
+}
+
+fn rules(location: &Location, shown: &Shown<'_>, decision: Decision) -> Vec<RuleStep> {
     let split = &location.split;
     let asked = split.variants.len() > 1;
-    let mut decided = !asked;
+    let by_session = shown.held.is_some() && decision.reason == Reason::Affinity;
+    let mut decided = !asked || by_session;
     let step = |rule: &crate::model::Rule| {
-        let answer = match ask(&rule.test, headers) {
+        let answer = match ask(&rule.test, shown) {
             _ if decided => RuleAnswer::NotAsked,
             routing::Answer::Canary => RuleAnswer::Canary,
             routing::Answer::Stable => RuleAnswer::Stable,
@@ -153,14 +201,15 @@ fn rules(location: &Location, headers: &HeaderMap) -> Vec<RuleStep> {
         RuleStep {
             canary: name(location, usize::from(rule.variant)),
             test: rule.test.clone(),
-            seen: seen(&rule.test, headers),
+            seen: seen(&rule.test, shown),
             answer,
         }
     };
     split.rules.iter().map(step).collect()
 }
 
-fn seen(test: &Test, headers: &HeaderMap) -> Option<String> {
+fn seen(test: &Test, shown: &Shown<'_>) -> Option<String> {
+    let headers = shown.headers;
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     match test {
         Test::Header { name, .. } => seen::header(headers, name).map(|value| text(&value)),

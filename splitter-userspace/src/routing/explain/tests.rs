@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::*;
 use crate::model::EndpointState::{Draining, Ready};
 use crate::model::PathKind::{Exact, Prefix};
-use crate::model::{HeaderTest, Rule};
+use crate::model::{HeaderTest, Rule, SplitPolicy};
 use crate::routing::Reason;
-use crate::routing::fixtures::{backend, cookie_rule, header_rule, headers, key, snapshot, split};
+use crate::routing::fixtures::{
+    affinity, backend, cookie_rule, header_rule, headers, key, snapshot, split,
+};
 
 fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> Explanation {
     let headers = headers(lines);
@@ -16,6 +18,7 @@ fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> E
         host,
         path,
         headers: &headers,
+        query: "",
         client: None,
     };
     explain(snapshot, &Router::build(snapshot), &query)
@@ -225,4 +228,88 @@ fn missing_endpoints_are_told() {
         reason: Reason::Cookie,
     };
     assert_eq!(answer(&state, &forced).answered, canary);
+}
+
+#[test]
+fn a_session_is_shown_and_comes_before_the_rules() {
+    let rules = vec![header_rule(1, "x-canary", HeaderTest::AlwaysNever)];
+    let mut snapshot = shop(&[50, 50], rules, 1);
+    let mut location = snapshot.locations[0].as_ref().clone();
+    let policy = SplitPolicy {
+        affinity: Some(affinity(&[true, true])),
+    };
+    location.split.policy = policy.into_shared();
+    snapshot.locations[0] = Arc::new(location);
+
+    let new = answer(&snapshot, &[("x-canary", "never")]);
+    let session = new.session.unwrap();
+    assert_eq!((session.sent, session.holds), (0, None));
+    assert_eq!(new.rules[0].answer, RuleAnswer::Stable);
+
+    let cookie = format!("route={:016x}{:016x}", 2, 7);
+    let lines = [("x-canary", "never"), ("cookie", cookie.as_str())];
+    let held = answer(&snapshot, &lines);
+    let session = held.session.unwrap();
+    assert_eq!(session.cookie, "route");
+    assert_eq!(
+        (session.sent, session.holds.as_deref()),
+        (1, Some("canary1"))
+    );
+    assert_eq!(held.rules[0].answer, RuleAnswer::NotAsked);
+    assert_eq!(
+        held.answered,
+        Answered::By {
+            variant: "canary1".to_owned(),
+            reason: Reason::Affinity
+        }
+    );
+}
+
+/// What the gates of `shop.example/` say to this request, and who answers.
+fn gates(policy: crate::model::Policy, client: &str) -> (Vec<String>, Answered) {
+    let mut snapshot = shop(&[100], vec![], 0);
+    let mut location = snapshot.locations[0].as_ref().clone();
+    location.policy = policy.into_shared();
+    snapshot.locations[0] = Arc::new(location);
+    let query = Query {
+        method: &Method::GET,
+        host: "shop.example",
+        path: "/",
+        headers: &HeaderMap::new(),
+        query: "",
+        client: client.parse().ok(),
+    };
+    match explain(&snapshot, &Router::build(&snapshot), &query).outcome {
+        Outcome::Location(answer) => {
+            let says = answer.gates.iter();
+            let says = says.map(|it| format!("{}: {}", it.name, it.says));
+            (says.collect(), answer.answered)
+        }
+        other => panic!("no location: {other:?}"),
+    }
+}
+
+#[test]
+fn gates_are_shown_in_order_and_one_that_answers_ends_it() {
+    let policy = crate::model::Policy {
+        addresses: Some(crate::model::Addresses {
+            allow: Some("10.0.0.0/8".parse().unwrap()),
+            deny: Some("10.1.0.0/16".parse().unwrap()),
+        }),
+        ..crate::model::Policy::default()
+    };
+    let lists = "source-range: keeps out 10.1.0.0/16; lets in 10.0.0.0/8 only; ";
+    for (client, says, refused) in [
+        ("10.2.0.1", "10.2.0.1 may call", false),
+        ("10.1.0.1", "10.1.0.1 may not call", true),
+        ("", "no client address is given (--client)", false),
+    ] {
+        let (gates, answered) = gates(policy.clone(), client);
+        assert_eq!(gates, [format!("{lists}{says}")]);
+        let gate = Answered::ByGate {
+            gate: "source-range",
+            status: 403,
+        };
+        assert_eq!(answered == gate, refused, "{client}");
+    }
 }

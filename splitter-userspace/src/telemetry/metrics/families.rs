@@ -134,6 +134,21 @@ pub(crate) const LOG_DROPPED: Family = Family::counter(
     "Access log lines lost, by cause: queue-full or write-failed",
 );
 
+/// When the certificate of a host expires.
+pub const SSL_EXPIRE_TIME: Family = Family::gauge(
+    "nginx_ingress_controller_ssl_expire_time_seconds",
+    "When the certificate that a host is served with expires, in seconds since 1970-01-01",
+);
+/// What the certificate of a host is.
+pub const SSL_CERTIFICATE_INFO: Family = Family::gauge(
+    "nginx_ingress_controller_ssl_certificate_info",
+    "Always 1; the labels say which certificate a host is served with",
+);
+/// Handshakes on TLS listeners: pool, version, group, result (full, resumed, failed), reason.
+pub const TLS_HANDSHAKES: Family = Family::counter(
+    "splitter_tls_handshakes_total",
+    "TLS handshakes with clients, by version, key exchange group, result and reason of a failure",
+);
 /// Watches of the Kubernetes API that have failed, label `kind`.
 pub const WATCH_FAILURES: Family = Family::counter(
     "splitter_watch_failures_total",
@@ -144,6 +159,11 @@ pub const WATCH_FAILURES: Family = Family::counter(
 pub const STEERING_MODE: Family = Family::gauge(
     "splitter_steering_mode",
     "1 for the way connections reach the pools",
+);
+/// Times that the NICs that lead outside became others, label `result`: `moved`, `without-xdp`.
+pub const INTERFACE_CHANGES: Family = Family::counter(
+    "splitter_interface_changes_total",
+    "Times that other network interfaces led outside, by result: moved, or without-xdp",
 );
 /// Endpoints taken out of the choice for a while because they refused, label `pool`.
 pub const ENDPOINT_EJECTIONS: Family = Family::counter(

@@ -3,6 +3,7 @@
 
 mod access_log;
 mod addresses;
+pub(super) mod affinity;
 mod body;
 mod cors;
 mod exchange;
@@ -18,9 +19,13 @@ use super::report::Problems;
 use crate::model::{BackendFault, Policy};
 
 pub(super) use unsupported::canary_policy;
+#[cfg(test)]
+pub(super) use unsupported::is_canarys;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
+    "affinity",
+    "affinity-mode",
     "allowlist-source-range",
     "backend-protocol",
     "client-body-buffer-size",
@@ -55,6 +60,15 @@ const SUPPORTED: &[&str] = &[
     "proxy-read-timeout",
     "proxy-request-buffering",
     "proxy-send-timeout",
+    "session-cookie-change-on-failure",
+    "session-cookie-conditional-samesite-none",
+    "session-cookie-domain",
+    "session-cookie-expires",
+    "session-cookie-max-age",
+    "session-cookie-name",
+    "session-cookie-path",
+    "session-cookie-samesite",
+    "session-cookie-secure",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
@@ -68,6 +82,15 @@ pub(super) struct MainPolicy {
     pub closed: Option<BackendFault>,
     /// What holds for each of them.
     pub policy: Policy,
+    /// What it says of their Splits.
+    pub split: SplitWish,
+}
+
+/// What a main Ingress says of the Splits of its Locations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct SplitWish {
+    /// Session affinity.
+    pub affinity: Option<affinity::Wish>,
 }
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
@@ -89,6 +112,9 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
             exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
+        },
+        split: SplitWish {
+            affinity: affinity::read(view, problems),
         },
     }
 }

@@ -22,6 +22,13 @@ pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendF
                 report_guard(view, annotation, problems);
                 fault = Some(BackendFault::GuardUnsupported);
             }
+            Meaning::Misplaced => problems.warn(
+                &view.subject,
+                annotation.field(),
+                "annotation-misplaced",
+                "it is read from canary Ingresses, and this one is none",
+                "ignored",
+            ),
             Meaning::Ignored => report_ignored(view, name, annotation, "ignored", problems),
         }
     }
@@ -32,7 +39,7 @@ pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendF
 /// sides, guards included.
 pub(in crate::k8s::translate) fn canary_policy(view: &View<'_>, problems: &mut Problems) {
     for (name, annotation) in view.annotations.iter() {
-        if catalogue::CANARY.contains(&name) {
+        if catalogue::CANARY.contains(&name) || ON_CANARY.contains(&name) {
             continue;
         }
         let effect = match CANARYS_OWN.contains(&name) || !catalogue::is_known(name) {
@@ -43,9 +50,11 @@ pub(in crate::k8s::translate) fn canary_policy(view: &View<'_>, problems: &mut P
     }
 }
 
-/// What ingress-nginx reads from the canary Ingress itself.
-const CANARYS_OWN: [&str; 6] = [
-    "affinity-canary-behavior",
+/// What is read from the canary Ingress, and means nothing on a main one.
+const ON_CANARY: [&str; 1] = ["affinity-canary-behavior"];
+
+/// What ingress-nginx reads from the canary Ingress itself and we do not.
+const CANARYS_OWN: [&str; 5] = [
     "load-balance",
     "service-upstream",
     "upstream-hash-by",
@@ -53,11 +62,19 @@ const CANARYS_OWN: [&str; 6] = [
     "upstream-hash-by-subset-size",
 ];
 
+/// Whether an annotation is read from canary Ingresses only, beside those of the rules.
+#[cfg(test)]
+pub(in crate::k8s::translate) fn is_canarys(name: &str) -> bool {
+    ON_CANARY.contains(&name)
+}
+
 enum Meaning {
     /// What happens without it anyway.
     Nothing,
     /// Keeps somebody out.
     Guard,
+    /// Something on a canary Ingress only.
+    Misplaced,
     /// Anything else.
     Ignored,
 }
@@ -79,6 +96,7 @@ impl Meaning {
                 guard_unless(parse_bool(value) == Some(false))
             }
             "configuration-snippet" | "server-snippet" if guards(value) => Meaning::Guard,
+            _ if ON_CANARY.contains(&name) => Meaning::Misplaced,
             _ if SWITCHES.contains(&name) && parse_bool(value) == Some(false) => Meaning::Nothing,
             _ if name.starts_with("auth-") || name.starts_with("modsecurity-") => Meaning::Guard,
             _ => Meaning::Ignored,

@@ -76,9 +76,9 @@ const TABLES: [(&str, &[Row]); 3] = [
     ("Who may call, and how much", guards::ROWS),
 ];
 
-/// All rows.
+/// All rows of annotations that ingress-nginx knows.
 #[cfg(test)]
-pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
+pub(super) fn all() -> impl Iterator<Item = &'static Row> {
     TABLES.iter().flat_map(|(_, rows)| rows.iter())
 }
 

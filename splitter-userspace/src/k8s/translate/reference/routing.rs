@@ -1,9 +1,9 @@
 use super::{Row, rows};
 
 pub(super) const ROWS: &[Row] = rows! {
-    "affinity" Pods Ignored "`cookie`" "none" "reported; requests go to any pod" "";
-    "affinity-canary-behavior" Canary Ignored "`sticky`, `legacy`" "`sticky`" "reported" "";
-    "affinity-mode" Pods Ignored "`balanced`, `persistent`" "`balanced`" "reported" "";
+    "affinity" Pods Works "`cookie`" "none" "no affinity; reported" "ip";
+    "affinity-canary-behavior" Canary Differs "`sticky`, `legacy`" "`sticky`" "`sticky`; reported. `legacy` has the rules win over the cookie" "";
+    "affinity-mode" Pods Works "`balanced`, `persistent`" "`balanced`" "`balanced`; reported" "both";
     "app-root" Host Ignored "a path" "none" "reported; `/` is not redirected" "";
     "canary" Canary Works "true, false (as Go reads them)" "false" "an ordinary Ingress, as in ingress-nginx; reported" "yes";
     "canary-by-cookie" Canary Works "a cookie's name" "no rule" "no rule; reported" "a b;c";
@@ -38,15 +38,15 @@ pub(super) const ROWS: &[Row] = rows! {
     "relative-redirects" Location Ignored "true, false" "false" "reported" "";
     "rewrite-target" Location Ignored "a path, `$1` for captures" "none" "reported; the path goes on as it is" "";
     "server-alias" Host Ignored "hosts, separated by commas" "none" "reported; 404 for these hosts" "";
-    "session-cookie-change-on-failure" Pods Ignored "true, false" "false" "reported" "";
-    "session-cookie-conditional-samesite-none" Pods Ignored "true, false" "false" "reported" "";
-    "session-cookie-domain" Pods Ignored "a domain" "none" "reported" "";
-    "session-cookie-expires" Pods Ignored "seconds" "none" "reported" "";
-    "session-cookie-max-age" Pods Ignored "seconds" "none" "reported" "";
-    "session-cookie-name" Pods Ignored "a cookie's name" "`INGRESSCOOKIE`" "reported" "";
-    "session-cookie-path" Pods Ignored "a path" "the rule's path" "reported" "";
-    "session-cookie-samesite" Pods Ignored "`None`, `Lax`, `Strict`" "none" "reported" "";
-    "session-cookie-secure" Pods Ignored "true, false" "on https" "reported" "";
+    "session-cookie-change-on-failure" Pods Works "true, false" "false" "false; reported" "perhaps";
+    "session-cookie-conditional-samesite-none" Pods Works "true, false" "false" "false; reported" "perhaps";
+    "session-cookie-domain" Pods Works "a domain" "none" "no attribute; reported" "a;b";
+    "session-cookie-expires" Pods Works "seconds" "none" "no attribute; reported" "soon";
+    "session-cookie-max-age" Pods Works "seconds" "none" "no attribute; reported" "soon";
+    "session-cookie-name" Pods Works "a cookie's name" "`INGRESSCOOKIE`" "the default; reported" "a;b";
+    "session-cookie-path" Pods Works "a path" "the rule's path" "the default; reported" "a;b";
+    "session-cookie-samesite" Pods Works "`None`, `Lax`, `Strict`" "none" "no attribute; reported" "Some";
+    "session-cookie-secure" Pods Works "true, false" "on https" "false; reported" "perhaps";
     "temporal-redirect" Location Works "a URL; before `permanent-redirect`" "none" "no redirect; reported" "a b";
     "temporal-redirect-code" Location Works "300 to 308" "302" "302; reported" "200";
     "use-port-in-redirects" Location Ignored "true, false" "false" "reported" "";

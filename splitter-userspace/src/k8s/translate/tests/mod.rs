@@ -5,6 +5,7 @@
 )]
 
 mod addresses;
+mod affinity;
 mod attach;
 mod backends;
 mod canary;

@@ -81,7 +81,7 @@ fn the_rest_is_ignored_with_a_word() {
     for name in [
         "ssl-redirect",
         "rewrite-target",
-        "affinity",
+        "mirror-target",
         "influxdb-host",
     ] {
         let (line, problems) = with(name, "x");
@@ -211,27 +211,17 @@ fn secret(namespace: &str, data: &str) -> String {
 }
 
 #[test]
-fn secrets_of_tls_are_looked_at() {
-    let crt = r#"tls.crt: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n""#;
-    let key = r#"tls.key: "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n""#;
-    let good = secret("ns", &format!("stringData: {{{crt}, {key}}}"));
-    let warning = "spec.tls tls-unsupported";
+fn secrets_of_tls_are_looked_for() {
+    let there = secret("ns", "");
+    let unused = "spec.tls[0].hosts[0] tls-host-unused";
     assert_eq!(tls("[]", ""), [""; 0]);
-    assert_eq!(tls("[{secretName: s, hosts: [a]}]", &good), [warning]);
-    assert_eq!(tls("[{hosts: [a]}]", ""), [warning]);
+    assert_eq!(tls("[{secretName: s, hosts: [a]}]", &there), [unused]);
+    assert_eq!(tls("[{hosts: [a]}]", ""), [unused]);
+    assert_eq!(tls("[{secretName: s}]", &there), [""; 0]);
     let missing = "spec.tls[0].secretName !secret-not-found";
-    assert_eq!(tls("[{secretName: s}]", ""), [warning, missing]);
+    assert_eq!(tls("[{secretName: s}]", ""), [missing]);
     let elsewhere = secret("other", "");
-    assert_eq!(tls("[{secretName: s}]", &elsewhere), [warning, missing]);
-    let invalid = "spec.tls[0].secretName !secret-invalid";
-    for data in [
-        "",
-        "data: {}",
-        "data: {tls.crt: AAAA, tls.key: AAAA}",
-        &format!("stringData: {{{crt}}}"),
-        &format!("stringData: {{{key}}}"),
-    ] {
-        let found = tls("[{secretName: s}]", &secret("ns", data));
-        assert_eq!(found, [warning, invalid], "{data}");
-    }
+    assert_eq!(tls("[{secretName: s}]", &elsewhere), [missing]);
+    let bad = "spec.tls[0].hosts[0] host-invalid";
+    assert_eq!(tls("[{hosts: ['a:1']}]", ""), [bad]);
 }

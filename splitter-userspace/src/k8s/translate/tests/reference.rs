@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::support::{Ing, canary, main, objects, service};
 use crate::config::ClassSettings;
-use crate::k8s::translate::reference::{Row, Status, rows};
+use crate::k8s::translate::reference::{Row, Status, all};
 use crate::k8s::translate::{catalogue, policy};
 use crate::k8s::{Translation, annotations_page, translate};
 
@@ -20,17 +20,24 @@ fn run(ingresses: &[Ing]) -> Translation {
 }
 
 fn is_canarys(row: &Row) -> bool {
-    catalogue::CANARY.contains(&row.name)
+    catalogue::CANARY.contains(&row.name) || policy::is_canarys(row.name)
 }
 
 /// What comes of an Ingress with this value, and with what the annotation needs beside it.
 fn with(row: &Row, value: &str) -> Translation {
     let beside = main("m").on("a", "/", "m");
     if is_canarys(row) && row.name != "canary" {
-        let it = canary("k").note("canary-by-header", "h").weight("5");
+        let beside_it = [("canary-by-header", "h"), ("canary-weight", "5")];
+        let it = beside_it
+            .iter()
+            .filter(|(name, _)| *name != row.name)
+            .fold(canary("k"), |it, (name, value)| it.note(name, value));
         return run(&[beside, it.note(row.name, value).on("a", "/", "c")]);
     }
     let mut ingress = main("i");
+    if row.name.starts_with("session-") || row.name == "affinity-mode" {
+        ingress = ingress.note("affinity", "cookie");
+    }
     if row.name.starts_with("cors-") {
         ingress = ingress.note("enable-cors", "true");
     }
@@ -42,8 +49,8 @@ fn with(row: &Row, value: &str) -> Translation {
 
 fn codes(row: &Row, translation: &Translation) -> Vec<&'static str> {
     let field = format!("/{}", row.name);
-    let all = translation.problems.iter();
-    let own = all.filter(|it| it.field.ends_with(&field));
+    let found = translation.problems.iter();
+    let own = found.filter(|it| it.field.ends_with(&field));
     own.map(|it| it.code).collect()
 }
 
@@ -55,7 +62,7 @@ fn is_closed(translation: &Translation) -> bool {
 #[test]
 fn every_known_annotation_has_one_row() {
     let mut names = BTreeSet::new();
-    for row in rows() {
+    for row in all() {
         assert!(names.insert(row.name), "{} has two rows", row.name);
         assert!(catalogue::is_known(row.name), "{} is not known", row.name);
     }
@@ -65,7 +72,7 @@ fn every_known_annotation_has_one_row() {
 
 #[test]
 fn what_is_read_is_not_called_missing_and_the_other_way_round() {
-    for row in rows() {
+    for row in all() {
         let supported = is_canarys(row) || policy::is_supported(row.name);
         let said = !matches!(row.status, Status::Refused | Status::Ignored);
         assert_eq!(supported, said, "{}: {:?}", row.name, row.status);
@@ -74,7 +81,7 @@ fn what_is_read_is_not_called_missing_and_the_other_way_round() {
 
 #[test]
 fn what_is_refused_closes_and_what_is_ignored_does_not() {
-    for row in rows() {
+    for row in all() {
         let translation = with(row, "true");
         match row.status {
             Status::Refused => {
@@ -102,7 +109,7 @@ fn what_is_refused_closes_and_what_is_ignored_does_not() {
 
 #[test]
 fn a_bad_value_is_reported() {
-    for row in rows().filter(|row| !row.bad.is_empty()) {
+    for row in all().filter(|row| !row.bad.is_empty()) {
         let found = codes(row, &with(row, row.bad));
         assert!(!found.is_empty(), "{}: {:?}", row.name, row.bad);
     }

@@ -1,0 +1,127 @@
+//! From the Secrets of a state to what handshakes are made with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::watch;
+
+use crate::config::NamespacedName;
+use crate::model::{HostPattern, Kind, ObjectRef, Problem, SecretData, TlsHost};
+use crate::telemetry::{Labels, Registry, SSL_CERTIFICATE_INFO, SSL_EXPIRE_TIME, Text};
+use crate::tls::{Bound, CertStore, Certificates, Demand, TlsError};
+
+/// How often it is looked whether a certificate expires.
+const EXPIRY_EVERY: Duration = Duration::from_secs(60);
+
+/// Publishes certificates, and says what is wrong with them.
+pub struct CertPublisher {
+    store: CertStore,
+    sender: watch::Sender<Arc<Certificates>>,
+    default: Option<ObjectRef>,
+    hosts: Vec<TlsHost>,
+    secrets: BTreeMap<ObjectRef, SecretData>,
+    looked: Instant,
+}
+
+impl CertPublisher {
+    /// Publishes the default certificate made now, so that there is one.
+    ///
+    /// # Errors
+    /// When there is no randomness to be had.
+    pub fn new(
+        default: Option<&NamespacedName>,
+        class: &str,
+        registry: &Registry,
+    ) -> Result<(Self, watch::Receiver<Arc<Certificates>>), TlsError> {
+        let store = CertStore::new(SystemTime::now())?;
+        let (sender, receiver) = watch::channel(store.current().clone());
+        collect(registry, class.to_owned(), receiver.clone());
+        let publisher = CertPublisher {
+            store,
+            sender,
+            default: default.map(secret_ref),
+            hosts: Vec::new(),
+            secrets: BTreeMap::new(),
+            looked: Instant::now(),
+        };
+        Ok((publisher, receiver))
+    }
+
+    /// Has the next handshakes be made with what these hosts and Secrets say.
+    pub fn publish(
+        &mut self,
+        hosts: &[TlsHost],
+        secrets: BTreeMap<ObjectRef, SecretData>,
+    ) -> Vec<Problem> {
+        self.hosts = hosts.to_vec();
+        self.secrets = secrets;
+        self.update()
+    }
+
+    /// The Problems once more when it is time for that: certificates expire without an event.
+    pub fn look(&mut self) -> Option<Vec<Problem>> {
+        (self.looked.elapsed() >= EXPIRY_EVERY).then(|| self.update())
+    }
+
+    fn update(&mut self) -> Vec<Problem> {
+        self.looked = Instant::now();
+        let default = self.default.as_ref();
+        let (certificates, problems) = self.store.update(Demand {
+            hosts: &self.hosts,
+            secrets: &self.secrets,
+            default: default.map(|secret| (secret, self.secrets.get(secret))),
+            now: SystemTime::now(),
+        });
+        self.sender.send_if_modified(|present| {
+            let changed = !Arc::ptr_eq(present, &certificates);
+            *present = certificates;
+            changed
+        });
+        problems
+    }
+}
+
+/// Names a Secret.
+pub fn secret_ref(name: &NamespacedName) -> ObjectRef {
+    ObjectRef::new(Kind::Secret, &name.namespace, &name.name)
+}
+
+/// Has ingress-nginx's families about certificates be written whenever a page is made.
+fn collect(registry: &Registry, class: String, certificates: watch::Receiver<Arc<Certificates>>) {
+    registry.collect(move |text| write(&certificates.borrow().clone(), &class, text));
+}
+
+fn write(certificates: &Certificates, class: &str, text: &mut Text) {
+    let bound = certificates.bound.iter();
+    let bound: Vec<_> = bound.filter(|it| it.host != HostPattern::Any).collect();
+    if bound.is_empty() {
+        return;
+    }
+    text.family(&SSL_EXPIRE_TIME);
+    for bound in &bound {
+        let expires = u64::try_from(bound.certificate.facts.not_after).unwrap_or(0);
+        text.sample(&SSL_EXPIRE_TIME, &labels(bound, class), expires);
+    }
+    text.family(&SSL_CERTIFICATE_INFO);
+    for bound in &bound {
+        let facts = &bound.certificate.facts;
+        let mut labels = labels(bound, class);
+        labels.push("issuer_organization", &facts.issuer_organization);
+        labels.push("issuer_common_name", &facts.issuer_common_name);
+        labels.push("serial_number", &facts.serial);
+        labels.push("public_key_algorithm", facts.algorithm);
+        text.sample(&SSL_CERTIFICATE_INFO, &labels, 1);
+    }
+}
+
+fn labels(bound: &Bound, class: &str) -> Labels {
+    let secret = bound.secret.as_ref();
+    let mut labels = Labels::default();
+    labels.push("namespace", secret.map_or("", |it| &it.namespace));
+    labels.push("class", class);
+    labels.push("host", &bound.host.to_string());
+    labels.push("secret_name", secret.map_or("", |it| &it.name));
+    labels.push("identifier", &bound.certificate.facts.serial);
+    labels
+}
