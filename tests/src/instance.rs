@@ -196,7 +196,8 @@ impl Drop for Splitter {
     }
 }
 
-fn settings(dir: &Path) -> Settings {
+/// The settings of every test, with manifests in `dir`.
+pub(crate) fn settings(dir: &Path) -> Settings {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     Settings {
         source: Source::Manifests(dir.to_owned()),

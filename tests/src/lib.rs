@@ -9,6 +9,8 @@
 pub mod backend;
 pub mod bpf;
 pub mod client;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod counting;
 pub mod directory;
 pub mod instance;

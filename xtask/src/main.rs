@@ -1,11 +1,13 @@
-//! What cargo cannot do: `cargo xtask setup`, `build`, `demo`, `test`, `verify`, `bench`.
+//! What cargo cannot do: `cargo xtask setup`, `build`, `demo`, `deploy`, `test`, `verify`, `bench`.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "it talks to the person who runs it")]
 
 mod bench;
 mod build;
+mod control_plane;
 mod demo;
+mod deploy;
 mod process;
 mod setup;
 mod test;
@@ -32,6 +34,8 @@ enum Task {
     Demo(demo::DemoArgs),
     /// Set up and run every test; needs root for those that load kernel programs
     Test(test::TestArgs),
+    /// Make deploy/splitter.yaml from the chart
+    Deploy,
     /// Measure what a decision costs and, with --peers, whole requests beside other proxies
     Bench(bench::BenchArgs),
     /// Check format, lints, imports, file sizes, licences and advisories
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
         Task::Build => build::run(),
         Task::Demo(args) => demo::run(&args),
         Task::Test(args) => test::run(&args),
+        Task::Deploy => deploy::run(),
         Task::Bench(args) => bench::run(&args),
         Task::Verify => verify::run(),
     };

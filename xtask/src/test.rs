@@ -5,18 +5,27 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::process::{self, cargo, root};
-use crate::setup;
+use crate::{control_plane, setup};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
+    /// Run the tests on a real API server instead of all others. Takes Go for about a quarter of an
+    /// hour the first time, or SPLITTER_CONTROL_PLANE, the path of the program that it makes
+    #[arg(long)]
+    cluster: bool,
+
     /// Arguments for `cargo test`, such as a filter
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     cargo: Vec<String>,
 }
 
-/// Sets up, then runs every test of the workspace and the host tests of the kernel programs.
+/// Sets up, then runs every test of the workspace and the host tests of the kernel programs; or the
+/// tests on a real API server.
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
     setup::run()?;
+    if args.cluster {
+        return cluster(&args.cargo);
+    }
     let figures = root().join("target/figures");
     let _ = fs::remove_file(&figures);
     // One run shows all that fails.
@@ -36,6 +45,20 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         ]))?;
     }
     Ok(())
+}
+
+/// The tests on a real API server.
+fn cluster(filters: &[String]) -> Result<()> {
+    let program = control_plane::program()?;
+    // The whole workspace, so that its crates are compiled as for the other tests.
+    let test = ["test", "--workspace", "--locked", "--test", "cluster"];
+    let mut test = cargo(&test);
+    test.args(["--features", "splitter-tests/cluster"])
+        .env(control_plane::VARIABLE, program);
+    if !filters.is_empty() {
+        test.arg("--").args(filters);
+    }
+    process::run(&mut test)
 }
 
 /// Prints what tests have measured, such as the instructions that each kernel's verifier went through.

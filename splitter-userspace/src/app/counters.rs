@@ -5,9 +5,10 @@ use std::sync::Arc;
 use splitter_common::{Class, Count};
 
 use crate::dataplane::{Counters, Counts};
-use crate::k8s::WatchFailures;
+use crate::k8s::Cluster;
 use crate::telemetry::{
-    Family, Labels, Registry, STEER, Text, WATCH_FAILURES, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
+    Family, LEADS, Labels, OBJECT_WRITES, READY_INSTANCES, Registry, STEER, Text, WATCH_FAILURES,
+    XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
 
 /// Has the counters read whenever a page of metrics is made. What never happened is left out.
@@ -18,14 +19,28 @@ pub fn collect(registry: &Registry, counters: Arc<Counters>) {
     });
 }
 
-/// Has the failures of watches read whenever a page of metrics is made.
-pub fn collect_watches(registry: &Registry, failures: WatchFailures) {
+/// Has what follows and writes to a cluster read whenever a page of metrics is made.
+pub fn collect_cluster(registry: &Registry, cluster: &Cluster) {
+    let (failures, written) = (cluster.failures(), cluster.written());
     registry.collect(move |text| {
         text.family(&WATCH_FAILURES);
         for (kind, count) in failures.all() {
             let mut labels = Labels::of(&WATCH_FAILURES, text);
             labels.push("kind", kind);
             text.sample(&WATCH_FAILURES, &labels, count);
+        }
+        text.family(&LEADS);
+        let labels = Labels::of(&LEADS, text);
+        text.sample(&LEADS, &labels, u64::from(written.leads()));
+        text.family(&READY_INSTANCES);
+        let labels = Labels::of(&READY_INSTANCES, text);
+        text.sample(&READY_INSTANCES, &labels, written.ready_instances());
+        text.family(&OBJECT_WRITES);
+        for (what, result, count) in written.all() {
+            let mut labels = Labels::of(&OBJECT_WRITES, text);
+            labels.push("what", what);
+            labels.push("result", result);
+            text.sample(&OBJECT_WRITES, &labels, count);
         }
     });
 }

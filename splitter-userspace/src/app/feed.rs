@@ -3,9 +3,9 @@
 use anyhow::Context as _;
 
 use super::certificates::secret_ref;
-use crate::config::{ClassSettings, NamespacedName, Source};
+use crate::config::{ClassSettings, Identity, NamespacedName, Source};
 use crate::k8s::{
-    Cluster, ManifestWatcher, Manifests, NodeFacts, Objects, Translation, WatchFailures, translate,
+    Cluster, ManifestWatcher, Manifests, NodeFacts, Objects, Served, Translation, translate,
 };
 use crate::model::Problem;
 
@@ -37,7 +37,7 @@ impl Feed {
     ///
     /// # Errors
     /// When it can never be read: no thread for manifests, no identity for the Kubernetes API.
-    pub async fn start(source: &Source) -> anyhow::Result<Self> {
+    pub async fn start(source: &Source, identity: &Identity) -> anyhow::Result<Self> {
         match source {
             Source::Manifests(directory) => Ok(Feed::Manifests {
                 // Watched before it is read, so that no change falls between the two.
@@ -46,7 +46,7 @@ impl Feed {
                 manifests: Manifests::new(directory),
             }),
             Source::Cluster(settings) => {
-                let cluster = Cluster::start((**settings).clone()).await?;
+                let cluster = Cluster::start((**settings).clone(), identity).await?;
                 Ok(Feed::Cluster(Box::new(cluster)))
             }
         }
@@ -60,11 +60,25 @@ impl Feed {
         }
     }
 
-    /// How often watches have failed; none for manifests.
-    pub fn failures(&self) -> Option<WatchFailures> {
+    /// The cluster, if it is one.
+    pub fn cluster(&self) -> Option<&Cluster> {
         match self {
             Feed::Manifests { .. } => None,
-            Feed::Cluster(cluster) => Some(cluster.failures()),
+            Feed::Cluster(cluster) => Some(cluster),
+        }
+    }
+
+    /// Says what is served from now on; a cluster's objects then say so.
+    pub fn serves(&mut self, served: Served) {
+        if let Feed::Cluster(cluster) = self {
+            cluster.serves(served);
+        }
+    }
+
+    /// Says that nothing is served any more.
+    pub async fn stop(&mut self) {
+        if let Feed::Cluster(cluster) = self {
+            cluster.stop().await;
         }
     }
 

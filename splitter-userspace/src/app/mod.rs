@@ -20,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
+use crate::k8s::Served;
 use crate::proxy::Limiter;
 use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, LIMIT_EVICTIONS, Registry};
@@ -113,9 +114,9 @@ impl Instance {
         let (mut publisher, live) =
             Publisher::new(splits, registry.config(), overrides, cert_publisher);
 
-        let mut feed = Feed::start(&settings.source).await?;
-        if let Some(failures) = feed.failures() {
-            counters::collect_watches(&registry, failures);
+        let mut feed = Feed::start(&settings.source, &settings.identity).await?;
+        if let Some(cluster) = feed.cluster() {
+            counters::collect_cluster(&registry, cluster);
         }
         let readiness = Readiness::new();
         steering.note(&readiness);
@@ -134,7 +135,7 @@ impl Instance {
         steering.announce(admin_addr);
 
         feed.synced().await;
-        reload(&mut feed, &settings, &mut publisher, &mut steering).await?;
+        let served = reload(&mut feed, &settings, &mut publisher, &mut steering).await?;
         drop(read);
 
         warn_of_trust(&settings);
@@ -150,6 +151,7 @@ impl Instance {
         };
         let pools = Pools::start(&common, &mut steering)?;
         drop(listening);
+        feed.serves(served);
         tracing::info!(addresses = ?pools.addrs(), admin = %admin_addr, "serving");
         Ok(Instance {
             settings,
@@ -194,10 +196,14 @@ impl Instance {
                 () = self.feed.changed() => {
                     let (feed, steering) = (&mut self.feed, &mut self.steering);
                     let publisher = &mut self.publisher;
-                    if let Err(error) = reload(feed, &self.settings, publisher, steering).await {
+                    match reload(feed, &self.settings, publisher, steering).await {
+                        Ok(served) => self.feed.serves(served),
                         // A fault of ours in reading must not end what is being served.
-                        tracing::error!(error = format!("{error:#}"), "the state stays as it was");
-                        self.publisher.failed();
+                        Err(error) => {
+                            let error = format!("{error:#}");
+                            tracing::error!(error, "the state stays as it was");
+                            self.publisher.failed();
+                        }
                     }
                 }
                 _ = reopen.recv() => self.log.reopen(),
@@ -210,6 +216,7 @@ impl Instance {
             }
         }
         self.readiness.drain();
+        self.feed.stop().await;
         // First, so that nobody is led to a listener that is about to close.
         self.steering.withdraw(self.pools.addrs());
         self.pools.drain(self.settings.drain_timeout).await?;
@@ -245,13 +252,13 @@ fn every(period: Duration) -> tokio::time::Interval {
     interval
 }
 
-/// Reads the objects and publishes what they say.
+/// Reads the objects and publishes what they say. Gives what is served from then on.
 async fn reload(
     feed: &mut Feed,
     settings: &Settings,
     publisher: &mut Publisher,
     steering: &mut Steering,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Served> {
     let default = settings.default_certificate.as_ref();
     let reading = feed
         .read(&settings.source, &settings.class, default)
@@ -265,5 +272,8 @@ async fn reload(
         translation.secrets,
         [reading.problems, translation.problems].concat(),
     );
-    Ok(())
+    Ok(Served {
+        ingresses: translation.ingresses,
+        problems: publisher.problems().borrow().clone(),
+    })
 }

@@ -54,7 +54,7 @@ pub struct ClusterArgs {
         action = ArgAction::Set,
         num_args = 0..=1,
         require_equals = true,
-        default_value_t = true,
+        default_value_t = false,
         default_missing_value = "true"
     )]
     pub update_status_on_shutdown: bool,
@@ -78,6 +78,18 @@ pub struct ClusterArgs {
         default_missing_value = "true"
     )]
     pub report_node_internal_ip_address: bool,
+
+    /// Write Events about what is wrong with objects
+    #[arg(
+        long,
+        env = "SPLITTER_EVENTS",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    pub events: bool,
 
     /// Name of the Lease that says which instance writes
     #[arg(long, env = "SPLITTER_ELECTION_ID", value_name = "NAME", default_value = StatusSettings::ELECTION_ID, value_parser = name)]
@@ -108,6 +120,7 @@ impl From<ClusterArgs> for ClusterSettings {
                 publish_service: args.publish_service,
                 addresses: args.publish_status_address,
                 internal_node_addresses: args.report_node_internal_ip_address,
+                events: args.events,
                 election_id: args.election_id,
                 election_ttl: args.election_ttl,
             },
@@ -187,12 +200,13 @@ mod tests {
             node_name: Some("n1".to_owned()),
             status: StatusSettings {
                 update: false,
-                clear_on_shutdown: false,
+                clear_on_shutdown: true,
                 publish_service: Some("in/edge".parse().unwrap()),
                 addresses: ["192.0.2.1", "edge.example", "2001:db8::1"]
                     .map(str::to_owned)
                     .to_vec(),
                 internal_node_addresses: true,
+                events: false,
                 election_id: "l".to_owned(),
                 election_ttl: Duration::from_secs(5),
             },
@@ -203,11 +217,12 @@ mod tests {
             "--ingress-selector=a=b,c!=d",
             "--node-name=n1",
             "--update-status=false",
-            "--update-status-on-shutdown=false",
+            "--update-status-on-shutdown",
             "--publish-service=in/edge",
             "--publish-status-address=192.0.2.1,edge.example",
             "--publish-status-address=2001:db8:0::1",
             "--report-node-internal-ip-address",
+            "--events=false",
             "--election-id=l",
             "--election-ttl=5s",
         ]);

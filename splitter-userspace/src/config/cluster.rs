@@ -38,7 +38,8 @@ pub struct StatusSettings {
     /// Write at all (`--update-status`), default true.
     pub update: bool,
     /// Take our addresses out of the status when the last instance stops
-    /// (`--update-status-on-shutdown`), default true.
+    /// (`--update-status-on-shutdown`), default false: an update of a DaemonSet on one node stops
+    /// the last instance too.
     pub clear_on_shutdown: bool,
     /// The Service whose addresses are written (`--publish-service`).
     pub publish_service: Option<NamespacedName>,
@@ -47,6 +48,8 @@ pub struct StatusSettings {
     /// Write the internal addresses of nodes, not the external ones
     /// (`--report-node-internal-ip-address`), default false.
     pub internal_node_addresses: bool,
+    /// Write Events about what is wrong with objects (`--events`), default true.
+    pub events: bool,
     /// Name of the Lease (`--election-id`), default [`StatusSettings::ELECTION_ID`].
     pub election_id: String,
     /// For how long a Lease that its holder does not renew is left to it (`--election-ttl`),
@@ -66,10 +69,11 @@ impl Default for StatusSettings {
     fn default() -> Self {
         StatusSettings {
             update: true,
-            clear_on_shutdown: true,
+            clear_on_shutdown: false,
             publish_service: None,
             addresses: Vec::new(),
             internal_node_addresses: false,
+            events: true,
             election_id: Self::ELECTION_ID.to_owned(),
             election_ttl: Self::ELECTION_TTL,
         }

@@ -16,7 +16,7 @@ mod translate;
 
 pub use cluster::{
     BURST_LIMIT as CLUSTER_BURST_LIMIT, Cluster, ClusterState, ConnectError, NodeFacts,
-    QUIET as CLUSTER_QUIET, WatchFailures,
+    QUIET as CLUSTER_QUIET, Served, WatchFailures, Written,
 };
 pub use defaults::read_defaults;
 pub use documents::{MAX_DOCUMENTS, Parsed, parse_documents};

@@ -8,9 +8,10 @@ mod side;
 pub use access_log::{AccessLog, AccessLogError, BUFFER_BYTES, QUEUE_BUFFERS, WorkerLog};
 pub use metrics::{
     ConfigMetrics, ConnectionMetrics, ControllerLabels, Counter, ENDPOINT_EJECTIONS, Family, Gauge,
-    INTERFACE_CHANGES, LIMIT_EVICTIONS, Labels, MAX_SERIES, MetricKind, OpenGuard, Registry,
-    SSL_CERTIFICATE_INFO, SSL_EXPIRE_TIME, STEER, STEERING_MODE, TLS_HANDSHAKES, Text,
-    WATCH_FAILURES, WEIGHT_OVERRIDES, WorkerMetrics, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
+    INTERFACE_CHANGES, LEADS, LIMIT_EVICTIONS, Labels, MAX_SERIES, MetricKind, OBJECT_WRITES,
+    OpenGuard, READY_INSTANCES, Registry, SSL_CERTIFICATE_INFO, SSL_EXPIRE_TIME, STEER,
+    STEERING_MODE, TLS_HANDSHAKES, Text, WATCH_FAILURES, WEIGHT_OVERRIDES, WorkerMetrics,
+    XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
 
 pub(crate) use metrics::{PROBLEMS, VARIANT_WEIGHT};

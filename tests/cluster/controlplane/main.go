@@ -11,6 +11,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"os/signal"
@@ -29,6 +30,9 @@ func main() {
 		usage()
 	}
 	name, args := os.Args[1], os.Args[2:]
+	if os.Getenv("CONTROLPLANE_END_WITH_STDIN") != "" {
+		go endWithStdin()
+	}
 	switch name {
 	case "etcd":
 		if err := runEtcd(args); err != nil {
@@ -42,6 +46,13 @@ func main() {
 	default:
 		usage()
 	}
+}
+
+// endWithStdin ends the program when whoever started it is gone, however that
+// came about.
+func endWithStdin() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
 }
 
 func usage() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use k8s_openapi::api::core::v1::{Node, Secret, Service};
+use k8s_openapi::api::core::v1::{Node, Pod, PodSpec, PodStatus, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -131,6 +131,41 @@ impl Kept for Node {
     }
 }
 
+impl Kept for Pod {
+    /// Of our own pods: where they are and whether they are ready.
+    fn trim(&mut self) {
+        self.metadata = ObjectMeta {
+            name: self.metadata.name.take(),
+            namespace: self.metadata.namespace.take(),
+            deletion_timestamp: self.metadata.deletion_timestamp.take(),
+            ..ObjectMeta::default()
+        };
+        let node_name = self.spec.take().and_then(|spec| spec.node_name);
+        self.spec = Some(PodSpec {
+            node_name,
+            ..PodSpec::default()
+        });
+        let conditions = self.status.take().and_then(|status| status.conditions);
+        let ready = conditions.into_iter().flatten();
+        let ready = ready.filter(|condition| condition.type_ == "Ready");
+        let ready = ready.map(|mut condition| {
+            // The rest of a condition tells when somebody looked.
+            condition.last_probe_time = None;
+            condition.last_transition_time = None;
+            condition.message = None;
+            condition
+        });
+        self.status = Some(PodStatus {
+            conditions: Some(ready.collect()),
+            ..PodStatus::default()
+        });
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
+}
+
 impl Kept for PartialObjectMeta<Secret> {
     /// Which Secrets there are, and in which version; those that are named are read one by one.
     fn trim(&mut self) {
@@ -139,6 +174,7 @@ impl Kept for PartialObjectMeta<Secret> {
             name: self.metadata.name.take(),
             namespace: self.metadata.namespace.take(),
             resource_version: self.metadata.resource_version.take(),
+            uid: self.metadata.uid.take(),
             ..ObjectMeta::default()
         };
     }

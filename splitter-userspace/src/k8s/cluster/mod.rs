@@ -7,11 +7,14 @@ mod connect;
 mod kept;
 mod nodes;
 mod reflect;
+mod scribe;
 mod secrets;
 mod signal;
 mod store;
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -20,19 +23,25 @@ use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use kube::{Api, Client};
-use tokio::task::JoinSet;
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
 
 pub use connect::ConnectError;
 pub use nodes::NodeFacts;
+pub use scribe::{Served, Written};
 pub use signal::{BURST_LIMIT, QUIET};
 
 use super::objects::{Objects, Sourced};
-use crate::config::ClusterSettings;
+use crate::config::{ClusterSettings, Identity};
 use kept::Kept;
 use reflect::{Failures, Reflector};
+use scribe::{Desk, Scribe};
 use secrets::Secrets;
 use signal::{Bursts, Signals};
 use store::Store;
+
+/// For the last writes before the end, above all that somebody else may write.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// The objects of a cluster, followed as long as this lives.
 ///
@@ -45,8 +54,19 @@ pub struct Cluster {
     bursts: Bursts,
     signals: Signals,
     failures: Vec<Failures>,
+    /// Until there is something to write.
+    desk: Option<Desk>,
+    writing: Option<Writing>,
+    written: Arc<Written>,
     /// Ends with this.
-    _watches: JoinSet<()>,
+    _watches: JoinSet<Infallible>,
+}
+
+/// The task that writes.
+struct Writing {
+    served: watch::Sender<Arc<Served>>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
 }
 
 #[derive(Clone, Default)]
@@ -83,7 +103,10 @@ impl Cluster {
     ///
     /// # Errors
     /// When it is not known where it is, or our identity cannot be used.
-    pub async fn start(settings: ClusterSettings) -> Result<Self, ConnectError> {
+    pub async fn start(
+        settings: ClusterSettings,
+        identity: &Identity,
+    ) -> Result<Self, ConnectError> {
         let client = connect::client(&settings).await?;
         let signals = Signals::default();
         let stores = Stores::default();
@@ -95,8 +118,22 @@ impl Cluster {
             tasks: JoinSet::new(),
         };
         watches.start(&stores);
+        let published = watches.published();
         let (failures, tasks) = (watches.failures, watches.tasks);
+        let desk = Desk {
+            client: client.clone(),
+            settings: settings.status.clone(),
+            identity: identity.clone(),
+            node_name: settings.node_name.clone(),
+            stores: stores.clone(),
+            published,
+            changed: Arc::clone(&signals.status),
+            written: Arc::default(),
+        };
         Ok(Cluster {
+            written: Arc::clone(&desk.written),
+            desk: Some(desk),
+            writing: None,
             secrets: Secrets::new(client, stores.secrets.clone()),
             bursts: Bursts::new(Arc::clone(&signals.content)),
             settings,
@@ -148,9 +185,57 @@ impl Cluster {
         }
     }
 
+    /// Says what is served from now on, so that it is written into the objects, by this instance
+    /// or by another one.
+    pub fn serves(&mut self, served: Served) {
+        if let Some(writing) = &self.writing {
+            writing.served.send_replace(Arc::new(served));
+            return;
+        }
+        let Some(desk) = self.desk.take() else { return };
+        if !desk.settings.update && !desk.settings.events {
+            return;
+        }
+        let (served, receiver) = watch::channel(Arc::new(served));
+        let (stop, stopped) = oneshot::channel();
+        let scribe = Scribe::new(desk, receiver);
+        self.writing = Some(Writing {
+            served,
+            stop,
+            task: tokio::spawn(scribe.run(stopped)),
+        });
+    }
+
+    /// Has another instance write, at once where it was this one.
+    pub async fn stop(&mut self) {
+        let Some(writing) = self.writing.take() else {
+            return;
+        };
+        // Both fail only when the task is gone.
+        let _ = writing.stop.send(());
+        let mut task = writing.task;
+        if tokio::time::timeout(FAREWELL, &mut task).await.is_err() {
+            tracing::warn!("the API server does not answer; another instance writes in a while");
+            task.abort();
+        }
+    }
+
+    /// What this instance has written.
+    pub fn written(&self) -> Arc<Written> {
+        Arc::clone(&self.written)
+    }
+
     /// How often watches have failed.
     pub fn failures(&self) -> WatchFailures {
         WatchFailures(self.failures.clone())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(writing) = &self.writing {
+            writing.task.abort();
+        }
     }
 }
 
@@ -180,7 +265,7 @@ struct Watches<'a> {
     settings: &'a ClusterSettings,
     signals: Signals,
     failures: Vec<Failures>,
-    tasks: JoinSet<()>,
+    tasks: JoinSet<Infallible>,
 }
 
 impl Watches<'_> {
@@ -196,6 +281,18 @@ impl Watches<'_> {
         self.namespaced("secrets", &stores.secrets, any());
         self.everywhere("ingressclasses", &stores.classes, false);
         self.everywhere("nodes", &stores.nodes, true);
+    }
+
+    /// The Service whose addresses are ours, wherever it is.
+    fn published(&mut self) -> Store<Service> {
+        let store = Store::default();
+        if let Some(name) = &self.settings.status.publish_service {
+            let api = Api::namespaced(self.client.clone(), &name.namespace);
+            let selector = format!("metadata.name={}", name.name);
+            let config = watcher::Config::default().any_semantic().fields(&selector);
+            self.spawn("publish-service", api, config, &store, true);
+        }
+        store
     }
 
     fn namespaced<K>(&mut self, kind: &'static str, store: &Store<K>, config: watcher::Config)

@@ -1,5 +1,6 @@
 //! Keeping a store in step with the API server, for ever.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -64,7 +65,7 @@ pub(super) struct Reflector<K> {
 impl<K: Kept> Reflector<K> {
     /// Follows the API server. A failure keeps what there is; it is tried again until the end of
     /// the process.
-    pub(super) async fn run(self) {
+    pub(super) async fn run(self) -> Infallible {
         let mut trouble = Trouble::default();
         loop {
             self.watch(&mut trouble).await;

@@ -62,6 +62,8 @@ pub struct Translation {
     pub problems: Vec<Problem>,
     /// How many Ingresses are ours; those of other classes are passed over without a word.
     pub served: usize,
+    /// Those that are ours, in the order of precedence.
+    pub ingresses: Vec<ObjectRef>,
 }
 
 /// One Ingress of ours, with what everything needs of it.
@@ -104,6 +106,10 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
         secrets: secrets.into_used(),
         problems: problems.into_sorted(),
         served: views.len(),
+        ingresses: views
+            .iter()
+            .map(|view| view.subject.object.clone())
+            .collect(),
     }
 }
 

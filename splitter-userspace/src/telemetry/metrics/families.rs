@@ -155,6 +155,24 @@ pub const WATCH_FAILURES: Family = Family::counter(
     "Failures in following the Kubernetes API, by kind of object",
 );
 
+/// Whether this instance is the one that writes to the cluster.
+pub const LEADS: Family = Family::gauge(
+    "splitter_leader",
+    "1 for the instance that writes the status of Ingresses and Events",
+);
+
+/// Instances that are ready, as far as their pods say so; 0 where that is not known.
+pub const READY_INSTANCES: Family = Family::gauge(
+    "splitter_ready_instances",
+    "Instances whose pods are ready, as this one sees them",
+);
+
+/// What was written to the cluster, labels `what` (status, event) and `result` (written, failed).
+pub const OBJECT_WRITES: Family = Family::counter(
+    "splitter_object_writes_total",
+    "Statuses of Ingresses and Events written by this instance",
+);
+
 /// Which steering is in use: 1 for the mode in label `mode`.
 pub const STEERING_MODE: Family = Family::gauge(
     "splitter_steering_mode",

@@ -1,0 +1,115 @@
+//! Against a real API server: what `deploy/splitter.yaml` installs, what `kubectl apply` says, what
+//! is written back.
+//!
+//! One control plane serves all tests, one after the other, so they do without the usual harness:
+//! arguments are parts of names to run.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+#![allow(clippy::print_stdout, reason = "it is a harness too")]
+
+mod failures;
+mod leaders;
+mod rights;
+mod routing;
+mod statuses;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use splitter_tests::cluster::enter_namespace;
+use world::World;
+
+type Test = fn(&mut World);
+
+/// In this order: the last one looks at what all others have done.
+const TESTS: &[(&str, Test)] = &[
+    (
+        "objects_are_served_and_followed",
+        routing::objects_are_served_and_followed,
+    ),
+    (
+        "classes_say_what_is_ours",
+        routing::classes_say_what_is_ours,
+    ),
+    (
+        "only_the_asked_for_is_read",
+        routing::only_the_asked_for_is_read,
+    ),
+    ("named_secrets_are_read", routing::named_secrets_are_read),
+    (
+        "a_storm_of_changes_ends_in_the_last_one",
+        routing::a_storm_of_changes_ends_in_the_last_one,
+    ),
+    (
+        "rolling_endpoints_lose_no_request",
+        failures::rolling_endpoints_lose_no_request,
+    ),
+    (
+        "an_absent_api_server_changes_nothing",
+        failures::an_absent_api_server_changes_nothing,
+    ),
+    (
+        "nodes_say_where_ingresses_are",
+        statuses::nodes_say_where_ingresses_are,
+    ),
+    (
+        "a_service_says_where_ingresses_are",
+        statuses::a_service_says_where_ingresses_are,
+    ),
+    (
+        "foreign_ingresses_keep_their_status",
+        statuses::foreign_ingresses_keep_their_status,
+    ),
+    ("problems_become_events", statuses::problems_become_events),
+    (
+        "one_of_two_writes_and_the_other_takes_over",
+        leaders::one_of_two_writes_and_the_other_takes_over,
+    ),
+    (
+        "the_last_one_clears_the_status_on_request",
+        leaders::the_last_one_clears_the_status_on_request,
+    ),
+    (
+        "what_is_not_granted_is_refused",
+        rights::what_is_not_granted_is_refused,
+    ),
+    ("every_right_is_used", rights::every_right_is_used),
+];
+
+fn main() -> ExitCode {
+    enter_namespace();
+    let filters: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|it| !it.starts_with('-'))
+        .collect();
+    let wanted = |name: &str| filters.is_empty() || filters.iter().any(|it| name.contains(it));
+    let began = Instant::now();
+    let mut world = World::new();
+    println!("control plane ready in {:.1?}", began.elapsed());
+    let mut failed = Vec::new();
+    for (name, test) in TESTS.iter().filter(|(name, _)| wanted(name)) {
+        let began = Instant::now();
+        let result = catch_unwind(AssertUnwindSafe(|| test(&mut world)));
+        let shown = if result.is_ok() { "ok" } else { "FAILED" };
+        println!("test {name} ... {shown} ({:.1?})", began.elapsed());
+        if result.is_err() {
+            failed.push(*name);
+        }
+    }
+    println!(
+        "{} failed: {failed:?}, in {:.1?}",
+        failed.len(),
+        began.elapsed()
+    );
+    if failed.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
