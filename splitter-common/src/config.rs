@@ -2,7 +2,7 @@ use crate::class::Class;
 use crate::classify::Spoof;
 use crate::iface::Role;
 use crate::layout::layout;
-use crate::limits::{MAX_EXTERNAL, MAX_SET_CPUS, POOLS};
+use crate::limits::{MAX_EXTERNAL, MAX_OWN, MAX_SET_CPUS, POOLS};
 
 /// The one entry of the map `config`.
 ///
@@ -117,6 +117,9 @@ pub struct Settings {
     pub class_packets: [Limit; Class::COUNT],
     /// The CPUs of each [`crate::Pool`].
     pub cpus: [CpuSet; POOLS as usize],
+    /// Some of this node's own IPv4 addresses, as [`crate::Cidr4Key::words`] has them; zeros at the
+    /// end. They are in the tables too: who calls from the node itself is found here sooner.
+    pub own4: [u32; MAX_OWN],
 }
 
 impl Settings {
@@ -133,6 +136,14 @@ impl Settings {
             }
         }
         Role::Inner
+    }
+
+    /// Whether an address is among [`Self::own4`].
+    #[inline(always)]
+    pub fn is_own4(&self, addr: u32) -> bool {
+        let [a, b, c, d] = self.own4;
+        let addr = addr.to_be();
+        addr != 0 && (addr == a || addr == b || addr == c || addr == d)
     }
 
     /// Words of the settings in memory.
@@ -155,7 +166,8 @@ impl Settings {
             .chain(self.external)
             .chain([self.special])
             .chain(limits.flat_map(|limit| [limit.rate, limit.burst]))
-            .chain(cpus.flat_map(|set| [set.count].into_iter().chain(set.cpu)));
+            .chain(cpus.flat_map(|set| [set.count].into_iter().chain(set.cpu)))
+            .chain(self.own4);
         words
             .iter_mut()
             .zip(values)
@@ -164,10 +176,10 @@ impl Settings {
     }
 }
 
-layout!(Config, size 2496, align 4, { epoch: 0, pid: 4, settings: 8 });
+layout!(Config, size 2528, align 4, { epoch: 0, pid: 4, settings: 8 });
 layout!(Limit, size 8, align 4, { rate: 0, burst: 4 });
 layout!(CpuSet, size 516, align 4, { count: 0, cpu: 4 });
-layout!(Settings, size 1244, align 4, {
+layout!(Settings, size 1260, align 4, {
     native_routing: 0,
     spoof: 4,
     pool: 24,
@@ -179,6 +191,7 @@ layout!(Settings, size 1244, align 4, {
     class_syn: 132,
     class_packets: 172,
     cpus: 212,
+    own4: 1244,
 });
 
 #[cfg(test)]
@@ -199,7 +212,8 @@ mod tests {
         settings.source_syn = Limit { rate: 5, burst: 6 };
         settings.class_packets[4].burst = 7;
         settings.cpus[1].cpu[127] = 8;
-        let mut golden = [0u8; 1244];
+        settings.own4[3] = 10;
+        let mut golden = [0u8; 1260];
         golden[0] = 1;
         golden[20] = 2;
         golden[32] = 1;
@@ -209,6 +223,7 @@ mod tests {
         golden[120] = 6;
         golden[208] = 7;
         golden[1240] = 8;
+        golden[1256] = 10;
         assert_eq!(bytes_of(&settings), golden);
     }
 
@@ -235,11 +250,20 @@ mod tests {
         settings.class_packets[4].burst = 17;
         settings.cpus[0].count = 21;
         settings.cpus[1].cpu[3] = 22;
+        settings.own4 = [23, 24, 25, 26];
         let words = settings.words();
         let memory = bytes_of(&settings).chunks_exact(4);
         for (word, bytes) in words.iter().zip(memory) {
             assert_eq!(word.to_ne_bytes(), bytes);
         }
+    }
+
+    #[test]
+    fn own_addresses_are_those_in_the_list() {
+        let mut settings = Settings::default();
+        settings.own4[1] = 0xcb00_7101u32.to_be();
+        assert!(settings.is_own4(0xcb00_7101) && !settings.is_own4(0xcb00_7102));
+        assert!(!settings.is_own4(0), "no address is a zero in the list");
     }
 
     #[test]
@@ -281,8 +305,8 @@ mod tests {
             ..Config::default()
         };
         config.settings[1].native_routing = 7;
-        let mut golden = [0u8; 2496];
-        (golden[0], golden[4], golden[1252]) = (5, 6, 7);
+        let mut golden = [0u8; 2528];
+        (golden[0], golden[4], golden[1268]) = (5, 6, 7);
         assert_eq!(bytes_of(&config), golden);
     }
 }

@@ -19,6 +19,9 @@ pub const INDEX_ENTRIES: u32 = 2 * 65_536;
 /// Different prefix lengths above 16 that one index entry can name.
 pub const MAX_LENGTHS: usize = 7;
 
+/// Own IPv4 addresses of the node that are found without a look at the prefix tables.
+pub const MAX_OWN: usize = 4;
+
 /// Interfaces that lead outside.
 pub const MAX_EXTERNAL: usize = 16;
 

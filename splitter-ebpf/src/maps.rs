@@ -9,7 +9,8 @@ use splitter_common::{
     AddressKey, BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count,
     Counters, INDEX_ENTRIES, ListenerValue, MAX_LISTENERS, MAX_POOL_SOCKETS, MAX_PREFIXES,
     MAX_SET_CPUS, MAX_SLOTS, MAX_SOURCES, Note, Peer, Pool, PoolInfo, PortKey, PrefixIndex,
-    PrefixTable, PrefixValue, REASONS, Role, Settings, Slot, SlotStats, SplitName, Tables,
+    PrefixKind, PrefixTable, PrefixValue, REASONS, Role, Settings, Slot, SlotStats, SplitName,
+    Tables,
 };
 use splitter_ebpf::bucket::Bucket;
 use splitter_ebpf::ingress::Node;
@@ -70,6 +71,9 @@ pub struct InForce<R> {
 pub trait Roles {
     /// The role of the interface `ifindex`.
     fn role(settings: &Settings, ifindex: u32) -> Role;
+
+    /// Whether an address is the node's own by the settings' short list, which the tables repeat.
+    fn is_own4(settings: &Settings, addr: u32) -> bool;
 }
 
 /// XDP: it runs on NICs only.
@@ -80,6 +84,12 @@ impl Roles for Wire {
     fn role(_settings: &Settings, _ifindex: u32) -> Role {
         Role::External
     }
+
+    /// From the wire nobody has such an address.
+    #[inline(always)]
+    fn is_own4(_settings: &Settings, _addr: u32) -> bool {
+        false
+    }
 }
 
 /// sk_lookup: the settings list the NICs.
@@ -89,6 +99,11 @@ impl Roles for Listed {
     #[inline(always)]
     fn role(settings: &Settings, ifindex: u32) -> Role {
         settings.role(ifindex)
+    }
+
+    #[inline(always)]
+    fn is_own4(settings: &Settings, addr: u32) -> bool {
+        settings.is_own4(addr)
     }
 }
 
@@ -135,6 +150,9 @@ impl<R: Roles> PrefixTable for InForce<R> {
 
     #[inline(always)]
     fn find4(&self, len: u32, addr: u32) -> Option<u32> {
+        if len == 32 && R::is_own4(self.settings, addr) {
+            return Some(PrefixKind::Own.code());
+        }
         let words = Cidr4Key::words(self.buffer, len, addr);
         // SAFETY: the value is copied at once, and entries of the buffer in use do not change.
         unsafe { CIDR4.get(as_key::<_, Cidr4Key>(&words)) }.map(|value| value.kind)

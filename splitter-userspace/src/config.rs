@@ -155,6 +155,10 @@ pub struct ClassSettings {
     pub annotations_prefix: String,
     /// What holds where an Ingress says nothing (`--defaults`), default nothing.
     pub defaults: Arc<Defaults>,
+    /// Do as ingress-nginx does where the default is to keep the effect of an annotation within its
+    /// Ingress (`--strict-nginx`), default false: `use-regex` and `rewrite-target` make patterns of
+    /// all paths of a host.
+    pub strict_nginx: bool,
 }
 
 impl Default for ClassSettings {
@@ -168,6 +172,7 @@ impl Default for ClassSettings {
             without_class: false,
             annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
             defaults: Arc::default(),
+            strict_nginx: false,
         }
     }
 }

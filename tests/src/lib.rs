@@ -9,7 +9,6 @@
 pub mod backend;
 pub mod bpf;
 pub mod client;
-#[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod counting;
 pub mod directory;

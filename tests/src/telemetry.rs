@@ -27,6 +27,7 @@ pub fn shop(generation: u64) -> Live {
     let wildcard = HostPattern::Wildcard("w.example".into());
     let host = |pattern: HostPattern, locations: &[LocationId]| Host {
         pattern,
+        aliases: Vec::new(),
         locations: locations.to_vec(),
     };
     let stable = [("stable", "web", 0, 70)];
@@ -90,6 +91,7 @@ fn location(
             kind,
         },
         ingress: ObjectRef::new(Kind::Ingress, "shop", "web"),
+        pattern: None,
         policy: None,
         split: Split {
             variants: variants.collect(),

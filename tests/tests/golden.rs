@@ -97,6 +97,7 @@ fn settings(path: &Path) -> ClassSettings {
         match key.as_str().unwrap() {
             "ingressClass" => settings.ingress_class = text(),
             "annotationsPrefix" => settings.annotations_prefix = text(),
+            "strictNginx" => settings.strict_nginx = value.as_bool().unwrap(),
             "withoutClass" => settings.without_class = value.as_bool().unwrap(),
             "controllers" => {
                 let all = value.as_sequence().unwrap();

@@ -154,3 +154,61 @@ fn answers() {
             && metrics.sum("splitter_requests_in_flight", &[]) == 0.0
     });
 }
+
+/// Whatever a backend sends in place of an answer, the next client gets its own: no byte of it is
+/// taken for another answer.
+#[test]
+fn answers_on_kept_connections() {
+    const GOOD: [&str; 3] = [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    ];
+    let next = Arc::<Mutex<Vec<u8>>>::default();
+    let plan = next.clone();
+    let backend = Backend::scripted(move |conversation| {
+        while let Some(request) = conversation.request() {
+            if request.target() == "/good" {
+                conversation.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood");
+                continue;
+            }
+            let bytes = plan.lock().unwrap_or_else(|e| e.into_inner()).clone();
+            conversation.send(bytes);
+            // Ends what waits for more, and leaves the connection to be used when nothing does.
+            if request.target() == "/last" {
+                conversation.finish();
+                conversation.wait_for_close();
+            }
+        }
+    });
+    let splitter = Splitter::before_with(&backend, |settings| {
+        settings.timeouts.read = std::time::Duration::from_millis(250);
+    });
+    let mut rng = Rng::with_seed(4);
+    let mut client = splitter.client();
+    for round in 0..600 {
+        let bytes = mutate(&mut rng, GOOD[round % GOOD.len()].as_bytes());
+        next.lock().expect("the next answer").clone_from(&bytes);
+        let target = if rng.u8(..40) == 0 { "/open" } else { "/last" };
+        client.send(format!(
+            "POST {target} HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n"
+        ));
+        loop {
+            match client.try_answer("POST") {
+                Some(answer) if answer.status < 200 => {}
+                Some(answer) if answer.field("connection") != Some("close") => break,
+                _ => {
+                    client = splitter.client();
+                    break;
+                }
+            }
+        }
+        let good = splitter.get("a.test", "/good");
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert_eq!(
+            (good.status, good.text()),
+            (200, "good".to_owned()),
+            "{text:?}"
+        );
+    }
+}

@@ -138,7 +138,7 @@ fn request(key: &LocationKey) -> Request {
     };
     let path = match key.kind {
         PathKind::Exact => key.path.to_string(),
-        PathKind::Prefix => format!("{}/{REST}", key.path.trim_end_matches('/')),
+        PathKind::Prefix | PathKind::Regex => format!("{}/{REST}", key.path.trim_end_matches('/')),
     };
     Request {
         host: host.as_ref().into(),
@@ -154,12 +154,14 @@ fn snapshot(keys: &BTreeMap<LocationKey, bool>) -> Snapshot {
             Some(host) if host.pattern == key.host => host.locations.push(id),
             _ => hosts.push(Host {
                 pattern: key.host.clone(),
+                aliases: Vec::new(),
                 locations: vec![id],
             }),
         }
     }
     let location = |(key, has_canary): (&LocationKey, &bool)| {
         Arc::new(Location {
+            pattern: None,
             policy: None,
             key: key.clone(),
             ingress: ingress(),

@@ -216,10 +216,12 @@ impl Instance {
             }
         }
         self.readiness.drain();
-        self.feed.stop().await;
         // First, so that nobody is led to a listener that is about to close.
         self.steering.withdraw(self.pools.addrs());
-        self.pools.drain(self.settings.drain_timeout).await?;
+        let drained = self.pools.drain(self.settings.drain_timeout);
+        // Requests in hand do not wait for an API server that is away, nor the next leader for them.
+        let (drained, ()) = tokio::join!(drained, self.feed.stop());
+        drained?;
         self.log.close(LOG_DEADLINE);
         Ok(())
     }

@@ -131,6 +131,7 @@ impl Common<'_> {
             timeouts: pool.timeouts,
             limits: pool.limits,
             limiter: self.limiter.clone(),
+            https: !self.settings.https.is_empty(),
             real_ip: RealIp {
                 forwarded: self.settings.use_forwarded_headers,
                 proxy_protocol: self.settings.use_proxy_protocol,

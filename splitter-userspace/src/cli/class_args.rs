@@ -35,6 +35,10 @@ pub struct ClassArgs {
     /// keys and values alone.
     #[arg(long, env = "SPLITTER_DEFAULTS", value_name = "FILE", value_parser = defaults)]
     pub defaults: Option<Arc<Defaults>>,
+    /// Do as ingress-nginx does with use-regex and rewrite-target: make patterns of all paths of
+    /// every host that one Ingress asks it for.
+    #[arg(long, env = "SPLITTER_STRICT_NGINX", value_parser = BoolishValueParser::new())]
+    pub strict_nginx: bool,
 }
 
 impl From<ClassArgs> for ClassSettings {
@@ -45,6 +49,7 @@ impl From<ClassArgs> for ClassSettings {
             without_class: args.watch_ingress_without_class,
             annotations_prefix: args.annotations_prefix,
             defaults: args.defaults.unwrap_or_default(),
+            strict_nginx: args.strict_nginx,
         }
     }
 }
@@ -127,6 +132,7 @@ mod tests {
             "--watch-ingress-without-class",
             "--annotations-prefix",
             "ingress.example.com",
+            "--strict-nginx",
         ]);
         let expected = ClassSettings {
             ingress_class: "edge".to_owned(),
@@ -136,6 +142,7 @@ mod tests {
             without_class: true,
             annotations_prefix: "ingress.example.com".to_owned(),
             defaults: Arc::default(),
+            strict_nginx: true,
         };
         assert_eq!(settings.unwrap(), expected);
     }

@@ -30,7 +30,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "HOST", default_value = "")]
     pub host: String,
 
-    /// Path of the request, with its query.
+    /// Path of the request, with its query if it has one.
     #[arg(long, value_name = "PATH", value_parser = path)]
     pub path: PathAndQuery,
 
@@ -91,8 +91,8 @@ impl ExplainArgs {
             method: &self.method,
             host: &self.host,
             path: self.path.path(),
+            query: self.path.query(),
             headers: &headers,
-            query: self.path.query().unwrap_or_default(),
             client: self.client,
         };
         let explanation = explain(snapshot, &Router::build(snapshot), &query);

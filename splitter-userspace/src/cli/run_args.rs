@@ -467,6 +467,7 @@ mod tests {
                 without_class: true,
                 annotations_prefix: "own.example".to_owned(),
                 defaults: Arc::default(),
+                strict_nginx: false,
             },
             workers: 3,
             log_format: LogFormat::Json,

@@ -56,6 +56,8 @@ pub enum PathTypeArg {
     Exact,
     /// The path and all below it
     Prefix,
+    /// A pattern
+    ImplementationSpecific,
 }
 
 impl WeightArgs {
@@ -99,6 +101,7 @@ impl SetArgs {
         let kind = self.path_type.map(|kind| match kind {
             PathTypeArg::Exact => "Exact",
             PathTypeArg::Prefix => "Prefix",
+            PathTypeArg::ImplementationSpecific => "Regex",
         });
         let fits = |split: &&SplitDump| {
             split.host.eq_ignore_ascii_case(host)

@@ -9,6 +9,8 @@ use aya::maps::MapError;
 use aya::programs::{Program, ProgramError};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 
+use splitter_common::Settings;
+
 use super::attach::{Attached, XdpKind, attach_lookup};
 use super::caps;
 use super::counters::Counters;
@@ -199,7 +201,11 @@ impl Kernel {
         external: &[u32],
     ) -> Result<Vec<LeftOut>, DataplaneError> {
         let (prefixes, left_out) = Prefixes::new(ranges);
-        self.tables.replace(&prefixes, &policy.settings(external))?;
+        let settings = Settings {
+            own4: prefixes.own4(),
+            ..policy.settings(external)
+        };
+        self.tables.replace(&prefixes, &settings)?;
         Ok(left_out)
     }
 

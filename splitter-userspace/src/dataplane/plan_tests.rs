@@ -51,6 +51,7 @@ fn location((host, variants): &Place<'_>, names: &[&str]) -> Arc<Location> {
             path: "/".into(),
             kind: PathKind::Prefix,
         },
+        pattern: None,
         policy: None,
         split: Split {
             variants: variants.collect(),

@@ -70,6 +70,7 @@ impl Policy {
             class_syn: self.class_syn,
             class_packets: self.class_packets,
             cpus: self.cpus.settings(),
+            ..Settings::default()
         }
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::net::IpAddr;
 
 use splitter_common::{
-    Cidr4Key, Cidr6Key, INDEX_ENTRIES, MAX_LENGTHS, MAX_PREFIXES, Origin, Peer, PrefixIndex,
-    PrefixKind, PrefixTable, Role, Tables, classify,
+    Cidr4Key, Cidr6Key, INDEX_ENTRIES, MAX_LENGTHS, MAX_OWN, MAX_PREFIXES, Origin, Peer,
+    PrefixIndex, PrefixKind, PrefixTable, Role, Tables, classify,
 };
 
 use super::cidr::Cidr;
@@ -92,6 +92,19 @@ impl Default for Prefixes {
 }
 
 impl Prefixes {
+    /// Own IPv4 addresses, the first [`MAX_OWN`] that are not loopback, as
+    /// [`splitter_common::Settings::own4`] has them.
+    pub fn own4(&self) -> [u32; MAX_OWN] {
+        let mut own = [0; MAX_OWN];
+        let all = self.v4.iter().filter(|(key, kind)| {
+            key.len == 32 && key.addr[0] != 127 && **kind == PrefixKind::Own.code()
+        });
+        own.iter_mut()
+            .zip(all)
+            .for_each(|(place, (key, _))| *place = u32::from_ne_bytes(key.addr));
+        own
+    }
+
     /// Makes the tables, and says which ranges found no place in them.
     pub fn new(ranges: &Ranges) -> (Prefixes, Vec<LeftOut>) {
         let mut kinds: BTreeMap<(u8, Cidr), PrefixKind> = BTreeMap::new();

@@ -142,3 +142,16 @@ fn without_interfaces_what_is_not_known_is_outside() {
     assert_eq!(class("10.245.0.9"), Class::NorthSouth);
     assert_eq!(class("127.0.0.1"), Class::Local);
 }
+
+#[test]
+fn some_own_addresses_are_listed_apart() {
+    let own = ["127.0.0.1", "203.0.113.1", "2001:db8::1", "192.0.2.1"];
+    let (prefixes, _) = Prefixes::new(&Ranges {
+        own: own.map(|addr| addr.parse().unwrap()).to_vec(),
+        nodes: vec!["192.0.2.2".parse().unwrap()],
+        ..Ranges::default()
+    });
+    let word = |octets: [u8; 4]| u32::from_ne_bytes(octets);
+    let expected = [word([192, 0, 2, 1]), word([203, 0, 113, 1]), 0, 0];
+    assert_eq!(prefixes.own4(), expected);
+}

@@ -62,6 +62,9 @@ pub enum BackendFault {
     GuardInvalid,
     /// The Ingress asks for a protocol towards the pods that is not supported, such as HTTPS.
     ProtocolUnsupported,
+    /// The Ingress asks for a `rewrite-target` that cannot be made: pods would see paths that they
+    /// are not for.
+    RewriteInvalid,
 }
 
 /// One address and port of a Backend.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{LocationId, ObjectRef, Policy, Split};
+use super::{LocationId, ObjectRef, PathPattern, Policy, Split};
 
 /// Which host names a rule covers. Names are lower case, without port and final dot.
 ///
@@ -42,6 +42,9 @@ pub enum PathKind {
     Exact,
     /// Element by element; trailing slashes do not matter.
     Prefix,
+    /// As a pattern that is anchored at the start, without regard to case (`use-regex`,
+    /// `rewrite-target`): see [`PathPattern`].
+    Regex,
 }
 
 /// What makes a Location one: host, path and path type. Unique in a Snapshot.
@@ -70,8 +73,18 @@ impl fmt::Display for LocationKey {
 pub struct Host {
     /// The hosts it covers.
     pub pattern: HostPattern,
+    /// Further names for it (`server-alias`), sorted. None is the pattern of a Host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<HostPattern>,
     /// Its Locations, sorted by path and kind. May be empty: the host is known, every path is 404.
     pub locations: Vec<LocationId>,
+}
+
+impl Host {
+    /// Whether the rule is the Host's own or one of its further names.
+    pub fn is_for(&self, pattern: &HostPattern) -> bool {
+        self.pattern == *pattern || self.aliases.contains(pattern)
+    }
 }
 
 /// host + path + path type, with the Split that says who answers it.
@@ -79,6 +92,9 @@ pub struct Host {
 pub struct Location {
     /// Host, path and path type.
     pub key: LocationKey,
+    /// The compiled path, for the kind [`PathKind::Regex`] only.
+    #[serde(skip)]
+    pub pattern: Option<PathPattern>,
     /// The main Ingress that owns it: what dashboards know it by.
     pub ingress: ObjectRef,
     /// Who answers it.

@@ -7,6 +7,7 @@ mod backend;
 pub mod keyed;
 mod location;
 mod object;
+mod path_pattern;
 mod policy;
 mod problem;
 mod secret;
@@ -17,10 +18,12 @@ mod tls;
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
+pub use path_pattern::{Form, PathPattern};
 pub use policy::{
-    AddressSet, Addresses, Affinity, AffinityMode, Cors, Exchange, Failures, NotARange, Origin,
-    Origins, Policy, Protocol, Rate, RateLimits, Redirect, Retry, SameSite, SessionCookie, Side,
-    SplitPolicy, subscriber,
+    AddressSet, Addresses, Affinity, AffinityMode, Cors, Exchange, Failures, HttpsRedirect,
+    NotARange, Origin, Origins, Piece, Policy, Protocol, Rate, RateLimits, Redirect, Retry,
+    Rewrite, SameSite, SessionCookie, Side, SplitPolicy, Template, TemplateError, Variable,
+    subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use secret::{SecretData, SecretSource};

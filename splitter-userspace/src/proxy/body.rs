@@ -4,18 +4,19 @@ use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::client::Client;
+use super::codec::{BodyLength, Broken};
 use super::fault::Fault;
 use super::http2::Hold;
-use super::io::Link;
 use super::journal::Journal;
 use super::pool::UpstreamPool;
+use super::socket::Socket;
 use super::upstream::Upstream;
 
 /// How much longer than the client's own deadline the backend's connection waits for a body, so
@@ -35,9 +36,6 @@ pub struct Upload {
     left: Cell<u64>,
 }
 
-/// Why a request's body ends early, for hyper; what it means is in [`Upload::fault`].
-pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
-
 /// A request's body, from the client to the backend.
 pub enum RequestBody {
     /// The request has none.
@@ -51,7 +49,7 @@ pub struct Stream {
     body: Incoming,
     client: Rc<Client>,
     upload: Rc<Upload>,
-    link: Option<Rc<Link>>,
+    touched: bool,
     timeout: Duration,
 }
 
@@ -68,22 +66,43 @@ impl RequestBody {
                 left: Cell::new(u64::MAX),
                 ..Upload::default()
             }),
-            link: None,
+            touched: false,
             timeout,
         }))
-    }
-
-    /// Names the connection that the body goes to.
-    pub fn send_to(&mut self, link: &Rc<Link>) {
-        if let RequestBody::Stream(stream) = self {
-            stream.link = Some(link.clone());
-        }
     }
 
     /// Breaks the body off when more than `most` bytes come.
     pub fn limit(&self, most: u64) {
         if let RequestBody::Stream(stream) = self {
             stream.upload.left.set(most);
+        }
+    }
+
+    /// Whether nothing more comes.
+    pub fn is_end_stream(&self) -> bool {
+        match self {
+            RequestBody::Empty => true,
+            RequestBody::Stream(stream) => stream.body.is_end_stream(),
+        }
+    }
+
+    /// What is known of its length.
+    pub fn size_hint(&self) -> SizeHint {
+        match self {
+            RequestBody::Empty => SizeHint::with_exact(0),
+            RequestBody::Stream(stream) => stream.body.size_hint(),
+        }
+    }
+
+    /// How the backend is told the end of the body. `given` says that the client gave a length.
+    pub fn length(&self, given: bool) -> BodyLength {
+        match self {
+            RequestBody::Empty if given => BodyLength::Known(0),
+            RequestBody::Empty => BodyLength::None,
+            RequestBody::Stream(stream) => match stream.body.size_hint().exact() {
+                Some(length) => BodyLength::Known(length),
+                None => BodyLength::Chunked,
+            },
         }
     }
 
@@ -115,6 +134,9 @@ impl RequestBody {
     }
 }
 
+/// Why a request's body ends early; what that means is in [`Upload::fault`].
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
 impl Stream {
     /// The next frame, counted and judged.
     fn poll_taken(
@@ -125,6 +147,7 @@ impl Stream {
         self.upload.waiting.set(frame.is_pending());
         match &frame {
             Poll::Ready(Some(Ok(frame))) => {
+                self.touched = true;
                 let n = frame.data_ref().map_or(0, Bytes::len) as u64;
                 let Some(left) = self.upload.left.get().checked_sub(n) else {
                     self.upload.fault.set(Some(Fault::BodyTooLarge));
@@ -139,18 +162,32 @@ impl Stream {
         frame.map_err(BodyError::from)
     }
 
-    fn poll(&mut self) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Some(link) = self.link.clone() else {
-            return Poll::Ready(None);
-        };
-        // hyper's context belongs to the connection's channels; the body wakes the request's task.
-        let frame = link.with_task(|cx| self.poll_taken(cx));
+    /// The same. The backend's connection, `socket`, waits no longer for it than the client may take,
+    /// and after it for `patience`.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &Socket,
+        patience: Duration,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let frame = self.poll_taken(cx);
         match &frame {
-            Poll::Pending => link.socket.wait_at_most(self.timeout + SLACK),
+            Poll::Pending => socket.wait_at_most(self.timeout + SLACK),
             Poll::Ready(Some(Err(_))) => {}
-            Poll::Ready(_) => link.socket.wait_while_moving(link.patience()),
+            Poll::Ready(_) => socket.wait_while_moving(patience),
         }
         frame
+    }
+
+    /// Whether nothing of it has been taken.
+    pub fn is_untouched(&self) -> bool {
+        !self.touched
+    }
+
+    /// Breaks it off: it is not what its head said.
+    pub fn fail(&self, fault: Fault) -> Broken {
+        self.upload.fault.set(Some(fault));
+        Broken::Body(fault.text().into())
     }
 
     /// Why the body broke.
@@ -176,32 +213,10 @@ fn is_malformed(error: &hyper::Error) -> bool {
     })
 }
 
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match self.get_mut() {
-            RequestBody::Empty => Poll::Ready(None),
-            RequestBody::Stream(stream) => stream.poll(),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            RequestBody::Empty => true,
-            RequestBody::Stream(stream) => stream.body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            RequestBody::Empty => SizeHint::with_exact(0),
-            RequestBody::Stream(stream) => stream.body.size_hint(),
-        }
+impl RequestBody {
+    /// Whether there is nothing to come.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, RequestBody::Empty)
     }
 }
 
@@ -216,8 +231,7 @@ enum Source {
     Whole(Bytes),
     /// As the backend sends it.
     Stream {
-        body: Incoming,
-        upstream: Option<Box<Upstream>>,
+        upstream: Box<Upstream>,
         pool: Rc<UpstreamPool>,
     },
     /// As the backend sends it on a stream.
@@ -233,23 +247,22 @@ impl AnswerBody {
         }
     }
 
-    /// An answer that the backend still sends; its connection goes back to `pool` afterwards.
+    /// An answer that the backend still sends. Its connection goes back to `pool` as soon as all of
+    /// the answer has come.
     pub fn stream(
-        body: Incoming,
-        upstream: Box<Upstream>,
-        pool: Rc<UpstreamPool>,
+        mut upstream: Box<Upstream>,
+        pool: &Rc<UpstreamPool>,
         journal: Box<Journal>,
     ) -> Self {
-        let mut answer = AnswerBody {
-            source: Source::Stream {
-                body,
-                upstream: Some(upstream),
-                pool,
-            },
+        if let Some(bytes) = upstream.take_whole() {
+            pool.put(upstream);
+            return Self::whole(bytes, journal);
+        }
+        let pool = pool.clone();
+        AnswerBody {
+            source: Source::Stream { upstream, pool },
             journal: Some(journal),
-        };
-        answer.release_if_over(false);
-        answer
+        }
     }
 
     /// An answer that the backend still sends on a stream.
@@ -260,35 +273,26 @@ impl AnswerBody {
         }
     }
 
-    /// Gives the connection back as soon as the answer is complete: its length has come, or its
-    /// trailers have (`last`), behind which nobody may ask for more.
-    fn release_if_over(&mut self, last: bool) {
-        if let Source::Stream {
-            body,
-            upstream,
-            pool,
-        } = &mut self.source
-            && (last || body.is_end_stream())
-            && let Some(mut upstream) = upstream.take()
-            && (!last || upstream.is_alive())
-        {
-            pool.put(upstream);
-        }
-    }
-
-    fn poll_source(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match &mut self.source {
             Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Source::Stream { body, upstream, .. } => match upstream {
-                Some(upstream) => upstream.poll_frame(cx, body).map_err(BodyError::from),
-                // The connection went back with everything already in the body's channel.
-                None => Pin::new(body).poll_frame(cx).map_err(BodyError::from),
-            },
-            Source::Http2 { body, hold } => hold.poll_frame(cx, body),
+            Source::Stream { upstream, .. } => upstream.poll_frame(cx),
+            Source::Http2 { body, hold } => {
+                let frame = ready!(hold.poll_frame(cx, body));
+                Poll::Ready(frame.map(|frame| frame.map_err(Broken::Stream)))
+            }
+        }
+    }
+
+    /// Gives the connection back if the answer has come to its end.
+    fn release(&mut self) {
+        let over = matches!(&self.source, Source::Stream { upstream, .. } if upstream.is_over());
+        if over
+            && let Source::Stream { upstream, pool } =
+                std::mem::replace(&mut self.source, Source::Whole(Bytes::new()))
+        {
+            pool.put(upstream);
         }
     }
 
@@ -301,54 +305,53 @@ impl AnswerBody {
             }
         }
     }
+
+    /// Whose fault it is that the answer broke: the client's, if its own body did.
+    fn blame(&self) -> Fault {
+        let upload = self.journal.as_ref().and_then(|it| it.upload.as_ref());
+        if let Some(fault) = upload.and_then(|upload| upload.fault.get()) {
+            return fault;
+        }
+        let timed_out = match &self.source {
+            Source::Whole(_) => false,
+            Source::Stream { upstream, .. } => upstream.socket().is_expired(),
+            Source::Http2 { hold, .. } => hold.is_expired(),
+        };
+        match timed_out {
+            true => Fault::UpstreamTimeout,
+            false => Fault::UpstreamInvalid,
+        }
+    }
 }
 
 impl Body for AnswerBody {
     type Data = Bytes;
-    type Error = BodyError;
+    type Error = Broken;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = self.get_mut();
         let frame = this.poll_source(cx);
         match &frame {
             Poll::Pending => {}
             Poll::Ready(None) => {
-                if let Source::Stream { upstream, pool, .. } = &mut this.source
-                    && let Some(upstream) = upstream.take()
-                {
-                    pool.put(upstream);
-                }
+                this.release();
                 this.close(None);
             }
             Poll::Ready(Some(Ok(frame))) => {
                 if let (Some(journal), Some(data)) = (&mut this.journal, frame.data_ref()) {
                     journal.sent(data.len());
                 }
-                let last = frame.is_trailers();
-                this.release_if_over(last);
-                if last || this.is_end_stream() {
+                this.release();
+                if this.is_end_stream() {
                     this.close(None);
                 }
             }
             Poll::Ready(Some(Err(_))) => {
-                let upload = this.journal.as_ref().and_then(|it| it.upload.as_ref());
-                let clients = upload.and_then(|upload| upload.fault.get());
-                let timed_out = match &this.source {
-                    Source::Stream {
-                        upstream: Some(upstream),
-                        ..
-                    } => upstream.link().socket.is_expired(),
-                    Source::Http2 { hold, .. } => hold.is_expired(),
-                    _ => false,
-                };
-                this.close(Some(match (clients, timed_out) {
-                    (Some(fault), _) => fault,
-                    (None, true) => Fault::UpstreamTimeout,
-                    (None, false) => Fault::UpstreamInvalid,
-                }));
+                let fault = this.blame();
+                this.close(Some(fault));
             }
         }
         frame
@@ -357,15 +360,18 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Whole(bytes) => bytes.is_empty(),
-            Source::Stream { body, .. } | Source::Http2 { body, .. } => body.is_end_stream(),
+            Source::Stream { upstream, .. } => upstream.is_over(),
+            Source::Http2 { body, .. } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Stream { body, .. } | Source::Http2 { body, .. } => body.size_hint(),
-        }
+        let left = match &self.source {
+            Source::Whole(bytes) => Some(bytes.len() as u64),
+            Source::Stream { upstream, .. } => upstream.left(),
+            Source::Http2 { body, .. } => return body.size_hint(),
+        };
+        left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 

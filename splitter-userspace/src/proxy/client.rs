@@ -10,11 +10,13 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
 
+use super::codec::{Head, write_interim};
 use super::fault::Fault;
 use super::guard::{Guard, Phase};
+use super::headers;
 use super::limiter::Hold;
 use super::real_ip;
-use super::socket::Socket;
+use super::socket::{HOLD, HOLD_MAX, Socket};
 use super::tunnel::Tunnel;
 use crate::config::{Limits, RealIp, Timeouts};
 
@@ -64,6 +66,8 @@ pub struct Client {
     pub forwarded_for: HeaderValue,
     /// The port that the client connected to as header value, made once.
     pub forwarded_port: HeaderValue,
+    /// The field lines that every request of this connection gets on its way to a backend.
+    pub forwarded_lines: Box<[u8]>,
     timeouts: Rc<Timeouts>,
     guard: RefCell<Guard>,
     protocol: Cell<Protocol>,
@@ -75,6 +79,8 @@ pub struct Client {
     begun: Cell<u64>,
     /// Whether an answer is not handed over to the socket yet.
     answering: Cell<bool>,
+    /// Whether the answer before the one in hand is not handed over yet.
+    behind: Cell<bool>,
     /// Whether the end of the answer is told by the close alone.
     until_close: Cell<bool>,
     refused: Cell<Option<Fault>>,
@@ -95,11 +101,15 @@ impl Client {
         limits: &Limits,
     ) -> Rc<Self> {
         socket.wait_at_most(timeouts.header);
+        let forwarded_for = text_value(&origin.client.to_string());
+        let forwarded_port = text_value(&origin.port.to_string());
+        let lines = headers::forwarded_lines(&forwarded_for, &forwarded_port, origin.scheme);
         Rc::new(Client {
             socket,
             class,
-            forwarded_for: text_value(&origin.client.to_string()),
-            forwarded_port: text_value(&origin.port.to_string()),
+            forwarded_for,
+            forwarded_port,
+            forwarded_lines: lines.into(),
             origin,
             timeouts: timeouts.clone(),
             guard: RefCell::new(Guard::new(limits.max_head_bytes, limits.max_headers)),
@@ -110,6 +120,7 @@ impl Client {
             begun: Cell::new(0),
             until_close: Cell::new(false),
             answering: Cell::new(false),
+            behind: Cell::new(false),
             refused: Cell::new(None),
             waiting: RefCell::default(),
             tunnel: RefCell::default(),
@@ -266,7 +277,7 @@ impl Client {
     pub fn begin(&self) {
         self.requests.set(self.requests.get() + 1);
         self.begun.set(self.begun.get() + 1);
-        self.answering.set(true);
+        self.behind.set(self.answering.replace(true));
         match self.protocol.get() {
             Protocol::Http2 => self.socket.wait_for_ever(),
             // Only the client's leaving can be left to the clock: a body is waited for.
@@ -284,11 +295,23 @@ impl Client {
 
     /// The server has handed over all that it had to send.
     pub fn flushed(&self) {
+        self.behind.set(false);
         if self.requests.get() == 0 && self.answering.replace(false) {
             self.arm();
             let waker = self.waiting.borrow_mut().take();
             waker.map(Waker::wake).unwrap_or_default();
         }
+    }
+
+    /// Sends an interim answer (1xx) ahead of the answer in hand, if it may and can be sent: hyper
+    /// cannot do it. Returns whether it is on its way.
+    pub fn send_interim(&self, head: &Head) -> bool {
+        let fits = head.size() <= HOLD && self.socket.held() + head.size() <= HOLD_MAX;
+        let may = self.protocol.get() == Protocol::Http1 && !self.behind.get();
+        if may && fits {
+            self.socket.hold(|out| write_interim(head, out));
+        }
+        may && fits
     }
 
     /// Whether nothing that the client has sent is unread, as far as can be known without asking.

@@ -32,6 +32,8 @@ pub enum Fault {
     BadTarget,
     /// A path that a backend could take for another Location's.
     AmbiguousPath,
+    /// A rewritten path that leads out of where it should be, or is too long.
+    UnsendablePath,
     /// The body is larger than the limit.
     BodyTooLarge,
     /// The body does not say how long it is, and the pods speak HTTP/1.0.
@@ -76,7 +78,8 @@ impl Fault {
             | Fault::BadProxyHeader
             | Fault::BadHost
             | Fault::BadTarget
-            | Fault::AmbiguousPath => StatusCode::BAD_REQUEST,
+            | Fault::AmbiguousPath
+            | Fault::UnsendablePath => StatusCode::BAD_REQUEST,
             Fault::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Fault::UnknownCoding => StatusCode::NOT_IMPLEMENTED,
             Fault::HeadTimeout | Fault::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -108,6 +111,7 @@ impl Fault {
             Fault::BadHost => "bad-host",
             Fault::BadTarget => "bad-target",
             Fault::AmbiguousPath => "ambiguous-path",
+            Fault::UnsendablePath => "unsendable-path",
             Fault::BodyTooLarge => "body-too-large",
             Fault::LengthRequired => "length-required",
             Fault::MethodNotAllowed => "method-not-allowed",
@@ -140,6 +144,7 @@ impl Fault {
             Fault::BadHost => "the request needs one valid Host",
             Fault::BadTarget => "the request's target must be a path or an http URL",
             Fault::AmbiguousPath => "the path can be read as more than one location",
+            Fault::UnsendablePath => "the path leads out of its location once rewritten",
             Fault::BodyTooLarge => "the request's body is too large",
             Fault::LengthRequired => "the request's body needs a Content-Length",
             Fault::MethodNotAllowed => "this method is not served",

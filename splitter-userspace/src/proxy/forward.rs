@@ -6,14 +6,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::body::RequestBody;
+use super::codec::{Head, Outgoing};
 use super::fault::Fault;
 use super::http2::{self, Hold};
 use super::journal::Journal;
-use super::retry::{Copy, TryFailed};
+use super::retry::{TryFailed, may_repeat};
 use super::terms::Terms;
 use super::upstream::{Failed, Upstream};
 use super::worker::Worker;
@@ -23,8 +24,8 @@ use crate::model::{Backend, Failures, Protocol};
 pub enum Exchanged {
     /// A connection of this request alone.
     Http1 {
-        /// The answer.
-        response: Response<Incoming>,
+        /// The head.
+        head: Box<Head>,
         /// The connection.
         upstream: Box<Upstream>,
     },
@@ -40,16 +41,15 @@ pub enum Exchanged {
 impl Exchanged {
     fn status(&self) -> StatusCode {
         match self {
-            Exchanged::Http1 { response, .. } | Exchanged::Http2 { response, .. } => {
-                response.status()
-            }
+            Exchanged::Http1 { head, .. } => head.status,
+            Exchanged::Http2 { response, .. } => response.status(),
         }
     }
 }
 
-/// An answer, and the request if the answer is one after which the Location wants another Endpoint
+/// An answer, and the request's body if the answer is one after which the Location wants another Endpoint
 /// to be asked.
-pub type Answered = (Exchanged, Option<Request<RequestBody>>);
+pub type Answered = (Exchanged, Option<RequestBody>);
 
 /// Sends `request` to an Endpoint of `backend`; to another one of the same Backend after what
 /// `terms` call a failure, if the request may be sent again.
@@ -59,20 +59,23 @@ pub type Answered = (Exchanged, Option<Request<RequestBody>>);
 pub async fn forward(
     worker: &Rc<Worker>,
     backend: &Arc<Backend>,
-    request: Request<RequestBody>,
+    request: &Outgoing<'_>,
+    body: RequestBody,
     terms: &Terms,
     journal: &mut Journal,
 ) -> Result<Exchanged, Fault> {
     let until = terms.retry.timeout.map(|time| Instant::now() + time);
-    let mut request = request;
+    let mut body = body;
     // Allocates nothing until a try has failed.
     let mut tried = Vec::new();
     let mut last = Err(Fault::NoEndpoint);
     while let Some(endpoint) = worker.pick(backend, &tried, &mut journal.aim) {
         journal.pick(endpoint, tried.len() as u32 + 1);
         let tried_now = match terms.protocol {
-            Protocol::Grpc => http2::try_endpoint(worker, endpoint, request, terms, journal).await,
-            _ => try_endpoint(worker, endpoint, request, terms, journal).await,
+            Protocol::Grpc => {
+                http2::try_endpoint(worker, endpoint, request, body, terms, journal).await
+            }
+            _ => try_endpoint(worker, endpoint, request, body, terms, journal).await,
         };
         let again = match tried_now {
             Ok((exchanged, again)) => {
@@ -95,7 +98,7 @@ pub async fn forward(
         if over || tried.len() >= terms.retry.tries as usize {
             break;
         }
-        request = again;
+        body = again;
     }
     last
 }
@@ -111,28 +114,29 @@ fn note_answer(journal: &mut Journal, exchanged: &Exchanged) {
 async fn try_endpoint(
     worker: &Rc<Worker>,
     endpoint: SocketAddr,
-    request: Request<RequestBody>,
+    request: &Outgoing<'_>,
+    body: RequestBody,
     terms: &Terms,
     journal: &mut Journal,
 ) -> Result<Answered, TryFailed> {
-    let mut request = request;
+    let mut body = body;
     // A kept connection that the Endpoint has just closed says nothing about the Endpoint.
     while let Some(upstream) = worker.pool().take(endpoint) {
-        let tried = exchange_once(upstream, request, terms, journal, true).await;
+        let tried = exchange_once(upstream, request, body, terms, journal, true).await;
         match tried {
             Err(TryFailed {
                 kind: Failures::ERROR,
                 again: Some(again),
                 ..
-            }) => request = again,
+            }) => body = again,
             ended => return ended,
         }
     }
     match connect(worker, endpoint, terms, journal).await {
-        Ok(upstream) => exchange_once(upstream, request, terms, journal, false).await,
+        Ok(upstream) => exchange_once(upstream, request, body, terms, journal, false).await,
         Err(e) => {
             tracing::debug!(%endpoint, error = %e, "an endpoint did not accept");
-            Err(TryFailed::connecting(&e, request, terms.retry.on))
+            Err(TryFailed::connecting(&e, body, terms.retry.on))
         }
     }
 }
@@ -154,21 +158,22 @@ async fn connect(
 /// One try on one connection.
 async fn exchange_once(
     upstream: Box<Upstream>,
-    request: Request<RequestBody>,
+    request: &Outgoing<'_>,
+    body: RequestBody,
     terms: &Terms,
     journal: &mut Journal,
     kept: bool,
 ) -> Result<Answered, TryFailed> {
     let on = terms.retry.on;
-    let copy = Copy::of(&request, &terms.retry);
-    match exchange(upstream, request, terms).await {
+    let repeat = body.is_empty() && may_repeat(&request.parts.method, &terms.retry);
+    match exchange(upstream, request, body, terms, journal).await {
         Ok(exchanged) => {
             let bad = on.has_status() && on.has(Failures::status(exchanged.status().as_u16()));
-            Ok((exchanged, copy.filter(|_| bad).map(Copy::into_request)))
+            Ok((exchanged, (bad && repeat).then_some(RequestBody::Empty)))
         }
         Err(failed) => {
             let upload = journal.upload.as_deref();
-            Err(TryFailed::exchanging(*failed, copy, upload, on, kept))
+            Err(TryFailed::exchanging(*failed, repeat, upload, on, kept))
         }
     }
 }
@@ -176,14 +181,17 @@ async fn exchange_once(
 /// One request and its answer's head on one connection.
 async fn exchange(
     mut upstream: Box<Upstream>,
-    mut request: Request<RequestBody>,
+    request: &Outgoing<'_>,
+    body: RequestBody,
     terms: &Terms,
+    journal: &Journal,
 ) -> Result<Exchanged, Box<Failed>> {
-    let link = upstream.link().clone();
-    link.set_patience(terms.read, terms.send);
-    request.body_mut().send_to(&link);
-    let response = upstream.exchange(request).await.inspect_err(|failed| {
-        tracing::debug!(endpoint = %upstream.endpoint(), error = ?failed.error, "an exchange failed");
+    upstream.set_patience(terms.read, terms.send);
+    let mut early = |head: &Head| journal.pass_interim(head);
+    let head = upstream.exchange(request, body, &mut early).await;
+    let head = head.inspect_err(|failed| {
+        tracing::debug!(endpoint = %upstream.endpoint(), error = %failed.error, "an exchange failed");
     })?;
-    Ok(Exchanged::Http1 { response, upstream })
+    let head = Box::new(head);
+    Ok(Exchanged::Http1 { head, upstream })
 }

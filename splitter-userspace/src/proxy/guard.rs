@@ -375,7 +375,7 @@ fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// The size in a chunk-size line: hexadecimal digits, then nothing or an extension.
-fn chunk_size(line: &[u8]) -> Option<u64> {
+pub fn chunk_size(line: &[u8]) -> Option<u64> {
     let digits = line
         .iter()
         .position(|byte| !byte.is_ascii_hexdigit())

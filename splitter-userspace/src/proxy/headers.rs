@@ -5,13 +5,16 @@ use http::header::{
     TE, TRANSFER_ENCODING, UPGRADE,
 };
 
+use super::codec::is_hop_by_hop;
+
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 /// Scripts take it for the environment variable HTTP_PROXY (CVE-2016-5385).
 const PROXY: HeaderName = HeaderName::from_static("proxy");
 /// The hops of a request so far, the nearest one last.
 pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+/// What a client asked a balancer in front for.
+pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 /// The scheme that the client used, as far as is known.
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -68,29 +71,9 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) -> HopByHop {
     found
 }
 
-/// Whether a field is for this hop. One pass over the names that are there costs less than a look-up
-/// for each that could be, as most messages have none.
-fn is_hop_by_hop(name: &str) -> bool {
-    match name.len() {
-        2 => name == "te",
-        7 => name == "upgrade",
-        10 => name == "connection" || name == "keep-alive",
-        16 => name == "proxy-connection",
-        17 => name == "transfer-encoding",
-        _ => false,
-    }
-}
-
 /// Most of what Connection says names no field.
 fn is_plain(value: &[u8]) -> bool {
     value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
-}
-
-/// Whether a message's body comes in a transfer coding that is undone here: none or `chunked`. Any
-/// other would go on without its name.
-pub fn has_known_coding(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    codings.all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }
 
 /// Makes one Cookie of what HTTP/2 may send in parts (RFC 9113 8.2.3).
@@ -159,6 +142,54 @@ pub struct Forwarded<'a> {
     pub request_id: &'a HeaderValue,
     /// Whether what the client says of itself is kept (`--use-forwarded-headers`).
     pub trust: bool,
+}
+
+/// The lines of what [`set_forwarded`] sets for every request of a connection alike, for a client that
+/// is not believed.
+pub fn forwarded_lines(client: &HeaderValue, port: &HeaderValue, scheme: &str) -> Vec<u8> {
+    let scheme = scheme.as_bytes();
+    let fields = [
+        (X_REAL_IP, client.as_bytes()),
+        (X_FORWARDED_FOR, client.as_bytes()),
+        (X_FORWARDED_PORT, port.as_bytes()),
+        (X_FORWARDED_PROTO, scheme),
+        (X_FORWARDED_SCHEME, scheme),
+        (X_SCHEME, scheme),
+    ];
+    let line = |(name, value): &(HeaderName, &[u8])| {
+        [name.as_str().as_bytes(), b": ", value, b"\r\n"].concat()
+    };
+    fields.iter().flat_map(line).collect()
+}
+
+/// What one pass over a request's fields tells, before anything is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Whether a name has `_`.
+    pub underscored: bool,
+    /// Whether Connection says more than whether to close.
+    pub connected: bool,
+    /// Whether the client takes trailers.
+    pub trailers: bool,
+    /// Whether the client gave a length.
+    pub length: bool,
+}
+
+impl Survey {
+    /// Looks at every field once.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let mut survey = Survey::default();
+        for (name, value) in headers {
+            let name = name.as_str();
+            match name.len() {
+                2 if name == "te" => survey.trailers = has_token(value.as_bytes(), b"trailers"),
+                10 if name == "connection" => survey.connected |= !is_plain(value.as_bytes()),
+                14 if name == "content-length" => survey.length = true,
+                _ => survey.underscored |= name.as_bytes().contains(&b'_'),
+            }
+        }
+        survey
+    }
 }
 
 /// Sets what ingress-nginx sets for a backend.

@@ -1,16 +1,16 @@
-//! The two sides of a worker's sockets as hyper sees them.
+//! The two sides of a worker's sockets: the client's as hyper sees it, the backend's as the codec
+//! does.
 #![allow(
     unsafe_code,
-    reason = "hyper hands out its read buffer uninitialised; filling it in place saves a copy"
+    reason = "read buffers are filled in place, before which they are uninitialised"
 )]
 
-use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
 
+use bytes::BytesMut;
 use hyper::rt::{Read, ReadBufCursor, Write};
 
 use super::client::{Client, Protocol};
@@ -109,126 +109,57 @@ impl Write for ClientIo {
     }
 }
 
-/// What an upstream connection and the task that drives it share.
-pub struct Link {
-    /// The connection.
-    pub socket: Rc<Socket>,
-    /// The task that drives it now; a kept connection changes hands.
-    task: RefCell<Waker>,
-    /// Whether the peer has sent anything since the last request began.
-    answered: Cell<bool>,
-    /// How long the peer may be silent while it is its turn.
-    timeout: Cell<Duration>,
+/// The backend's side: where the HTTP/1 codec reads and writes.
+pub enum Wire {
+    /// Cleartext.
+    Plain(Rc<Socket>),
 }
 
-impl Link {
-    /// A link that nobody drives yet. The peer may be silent for `timeout` while it is its turn.
-    pub fn new(socket: Rc<Socket>, timeout: Duration) -> Rc<Self> {
-        Rc::new(Link {
-            socket,
-            task: RefCell::new(Waker::noop().clone()),
-            answered: Cell::new(false),
-            timeout: Cell::new(timeout),
-        })
-    }
-
-    /// How long the peer may be silent while it is its turn.
-    pub fn patience(&self) -> Duration {
-        self.timeout.get()
-    }
-
-    /// Sets the times of the request that begins: between two reads, and between two writes.
-    pub fn set_patience(&self, read: Duration, send: Duration) {
-        self.timeout.set(read);
-        self.socket.set_send_timeout(send);
-        self.socket.wait_while_moving(read);
-    }
-
-    /// Has the socket's events wake `waker` from now on.
-    pub fn drive(&self, waker: &Waker) {
-        let known = self.task.borrow().will_wake(waker);
-        if !known {
-            *self.task.borrow_mut() = waker.clone();
+impl Wire {
+    /// The connection below, for its deadlines.
+    pub fn socket(&self) -> &Rc<Socket> {
+        match self {
+            Wire::Plain(socket) => socket,
         }
     }
 
-    /// Calls `f` with a context of the driving task.
-    pub fn with_task<R>(&self, f: impl FnOnce(&mut Context<'_>) -> R) -> R {
-        let waker = self.task.borrow();
-        f(&mut Context::from_waker(&waker))
-    }
-
-    /// Forgets what has been received: a new request begins.
-    pub fn begin(&self) {
-        self.answered.set(false);
-    }
-
-    /// Whether the peer has sent anything since [`Self::begin`].
-    pub fn has_answered(&self) -> bool {
-        self.answered.get()
-    }
-}
-
-/// The backend's side. hyper's own context is not used: it belongs to channels that never need to
-/// wake anybody, while the socket must wake the task that drives the request.
-pub struct UpstreamIo(pub Rc<Link>);
-
-impl Read for UpstreamIo {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
-        mut buf: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        let link = &self.0;
-        let polled = link.with_task(|cx| {
-            poll_fill(&link.socket, cx, &mut buf, |data| {
-                // The end of the stream is no answer.
-                if !data.is_empty() {
-                    link.answered.set(true);
-                }
-                Ok(data.len())
-            })
-        });
-        // The time runs only while somebody waits to read: a client that is slow to take the answer
-        // is not the backend's fault. Writing pushes it on, so that a long upload is none either.
-        match polled {
-            Poll::Pending if link.socket.has_deadline() => {}
-            Poll::Pending => link.socket.wait_while_moving(link.patience()),
-            Poll::Ready(_) => link.socket.wait_for_ever(),
-        }
-        polled
-    }
-}
-
-impl Write for UpstreamIo {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
-        buf: &[u8],
+    /// Reads up to `most` bytes to the end of `buf`. `Ready(Ok(0))` is the end of the stream.
+    pub fn poll_fill(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &mut BytesMut,
+        most: usize,
     ) -> Poll<io::Result<usize>> {
-        let link = &self.0;
-        link.with_task(|cx| link.socket.poll_write(cx, &[IoSlice::new(buf)]))
+        buf.reserve(most);
+        let spare = buf.spare_capacity_mut();
+        let offered = spare.len().min(most);
+        let spare = spare.get_mut(..offered).unwrap_or_default();
+        let n = match self {
+            Wire::Plain(socket) => ready!(socket.poll_read(cx, spare))?,
+        };
+        let filled = buf.len() + n.min(offered);
+        // SAFETY: `poll_read` has initialised the first `n` bytes behind the old length, and no more
+        // than it was offered.
+        unsafe { buf.set_len(filled) };
+        Poll::Ready(Ok(n))
     }
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
+    /// Takes `bufs` to send, as [`Socket::poll_write`].
+    pub fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let link = &self.0;
-        link.with_task(|cx| link.socket.poll_write(cx, bufs))
+        match self {
+            Wire::Plain(socket) => socket.poll_write(cx, bufs),
+        }
     }
 
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let link = &self.0;
-        link.with_task(|cx| link.socket.poll_shutdown(cx))
+    /// Has `write` append what is to be sent at the end of the turn: heads and other small things,
+    /// which are taken even when the peer does not read.
+    pub fn write_with(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        match self {
+            Wire::Plain(socket) => socket.hold(write),
+        }
     }
 }

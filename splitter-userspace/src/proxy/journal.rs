@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use http::header::{REFERER, USER_AGENT};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Version, request};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, request};
 
 use super::body::Upload;
 use super::client::Client;
+use super::codec::Head;
 use super::fault::Fault;
 use super::policy::affinity::Visit;
 use super::policy::{self, Passage};
@@ -125,6 +126,16 @@ impl Journal {
         if let Some(policy) = self.location().and_then(|it| it.policy.as_deref()) {
             policy::dress(policy, &self.passage, headers);
         }
+    }
+
+    /// Passes an interim answer of the backend on, where the client can have it: HTTP/1.0 knows none,
+    /// and a 100 is the proxy's own business with its client (RFC 9110 10.1.1, 15.2).
+    pub fn pass_interim(&self, head: &Head) {
+        if head.status == StatusCode::CONTINUE || self.is_http10() {
+            return;
+        }
+        let passed = self.client.send_interim(head);
+        self.worker.count_interim(passed);
     }
 
     /// The Location that the request belongs to, once found.

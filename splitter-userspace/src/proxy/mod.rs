@@ -7,6 +7,7 @@
 mod body;
 mod client;
 mod clock;
+mod codec;
 mod conn;
 mod fault;
 mod flush;

@@ -33,9 +33,9 @@ impl UpstreamPool {
     pub fn take(&self, endpoint: SocketAddr) -> Option<Box<Upstream>> {
         let mut idle = self.idle.borrow_mut();
         let kept = idle.get_mut(&endpoint)?;
-        while let Some(mut upstream) = kept.pop() {
+        while let Some(upstream) = kept.pop() {
             if upstream.is_alive() {
-                upstream.link().socket.wait_for_ever();
+                upstream.socket().wait_for_ever();
                 return Some(upstream);
             }
         }
@@ -50,7 +50,7 @@ impl UpstreamPool {
         let mut idle = self.idle.borrow_mut();
         let kept = idle.entry(upstream.endpoint()).or_default();
         if kept.len() < self.per_endpoint {
-            upstream.link().socket.wait_at_most(self.timeout);
+            upstream.socket().wait_at_most(self.timeout);
             kept.push(upstream);
         }
     }
@@ -58,7 +58,7 @@ impl UpstreamPool {
     /// Closes what has ended or was not used for too long. Called now and then.
     pub fn sweep(&self) {
         self.idle.borrow_mut().retain(|_, kept| {
-            kept.retain_mut(|upstream| upstream.is_alive());
+            kept.retain(|upstream| upstream.is_alive());
             !kept.is_empty()
         });
     }

@@ -7,27 +7,28 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, TRANSFER_ENCODING,
-    UPGRADE,
+    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER, TE, UPGRADE,
 };
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, response};
 use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
 use super::client::{Client, Protocol, text_value};
+use super::codec::{Added, BodyLength, Head, Outgoing};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
 use super::grpc;
-use super::headers::{self, Forwarded};
+use super::headers::{self, Forwarded, Survey};
 use super::http2::{self, Hold};
 use super::journal::Journal;
 use super::policy::affinity::Visit;
-use super::policy::{self, Asked, Refusal, Reply};
+use super::policy::{self, Asked, Refusal, Reply, Rewritten};
 use super::target;
 use super::terms::Terms;
 use super::upstream::Upstream;
-use super::worker::Worker;
+use super::worker::{Place, Worker};
 use crate::model::{self, Backend};
+use crate::routing::{Scheme, Wanted};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -60,14 +61,19 @@ pub async fn serve(
         Err(Refusal::Fault(fault)) => return own_answer(&worker, fault, journal),
         Err(Refusal::Reply(reply)) => return policy_answer(&worker, *reply, journal),
     };
-    let request = Request::from_parts(parts, body);
-    let Prepared {
-        upgrade,
-        backend,
-        terms,
-    } = prepared;
-    match forward(&worker, &backend, request, &terms, &mut journal).await {
-        Ok(exchanged) => answer(&worker, &client, exchanged, upgrade, journal),
+    let Prepared { terms, backend, .. } = &prepared;
+    let outgoing = Outgoing {
+        parts: &parts,
+        added: prepared.as_it_came.then(|| Added {
+            host: &prepared.host,
+            request_id: &request_id,
+            lines: &client.forwarded_lines,
+            trailers: prepared.trailers,
+        }),
+        length: prepared.length,
+    };
+    match forward(&worker, backend, &outgoing, body, terms, &mut journal).await {
+        Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
         Err(fault) => own_answer(&worker, fault, journal),
     }
 }
@@ -87,6 +93,15 @@ struct Prepared {
     backend: Arc<Backend>,
     /// How it is asked.
     terms: Terms,
+    /// The host as the client wrote it.
+    host: HeaderValue,
+    /// Whether the request is as the client sent it, and what the backend is to see of it is chosen
+    /// while it is written. That is so unless something asks for more than the usual changes.
+    as_it_came: bool,
+    /// Whether the client takes trailers.
+    trailers: bool,
+    /// How the body ends.
+    length: BodyLength,
 }
 
 /// Checks the request, finds who answers it, and makes it what the backend is to see.
@@ -104,88 +119,124 @@ fn prepare(
     let host = target::authority(parts)?;
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     journal.set_host(&host);
-    headers::strip_underscored(&mut parts.headers);
+    let survey = Survey::of(&parts.headers);
+    if survey.underscored {
+        headers::strip_underscored(&mut parts.headers);
+    }
     if parts.version == Version::HTTP_2 {
         headers::join_cookie(&mut parts.headers);
     }
     let place = worker.find(host_text, parts.uri.path(), journal)?;
     let policy = place.location().and_then(|it| it.policy.as_deref());
+    let mut rewritten = None;
     if let Some(policy) = policy {
+        let listens = worker.listens_for_https();
+        let wanted = wanted(client, &place, parts, host_text, listens);
         let asked = Asked {
             parts,
             client: journal.caller(),
             limiter: worker.limiter(),
             now: worker.limiter().at(journal.began()),
+            wanted,
         };
         policy::enter(policy, &asked, &mut journal.passage)?;
+        let rewrite = policy.rewrite.as_ref();
+        rewritten = rewrite.map(|it| Rewritten::of(it, &wanted)).transpose()?;
     }
     let terms = Terms::new(worker.timeouts(), policy);
     let http2 = terms.protocol == model::Protocol::Grpc;
     journal.grpc = http2 && grpc::is_grpc(&parts.headers);
     policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let backend = worker.choose(&place, parts, journal)?;
-
-    let address = match journal.caller() {
-        caller if caller == client.origin.client => client.forwarded_for.clone(),
-        caller => text_value(&caller.to_string()),
+    if let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
+        journal.visit = Visit::of(&affinity.cookie, &parts.headers);
+    }
+    let mut prepared = Prepared {
+        upgrade: None,
+        backend,
+        terms,
+        host,
+        as_it_came: policy.is_none() && !survey.connected && !client.origin.forwards,
+        trailers: survey.trailers,
+        length: body.length(survey.length),
     };
-    let hop = headers::strip_hop_by_hop(&mut parts.headers);
-    let upgrade = hop.upgrade.filter(|protocol| {
-        parts.version == Version::HTTP_11
-            && body.is_end_stream()
-            && headers::may_upgrade(protocol)
-            && terms.protocol == model::Protocol::Http11
-    });
-    headers::set_forwarded(
-        &mut parts.headers,
-        &Forwarded {
+    if !prepared.as_it_came {
+        let address = match journal.caller() {
+            caller if caller == client.origin.client => client.forwarded_for.clone(),
+            caller => text_value(&caller.to_string()),
+        };
+        let forwarded = Forwarded {
             client: &client.forwarded_for,
             address: &address,
-            host: &host,
+            host: &prepared.host,
             port: &client.forwarded_port,
             scheme: client.origin.scheme,
             request_id,
             trust: client.origin.forwards,
-        },
-    );
-    if let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
-        journal.visit = Visit::of(&affinity.cookie, &parts.headers);
+        };
+        let may = body.is_empty() && terms.protocol == model::Protocol::Http11;
+        prepared.upgrade = turn(parts, may, &forwarded).map(|protocol| Upgrade {
+            protocol,
+            idle: terms.tunnel,
+        });
+        if let Some(rewritten) = rewritten {
+            rewritten.apply(parts);
+        }
+        if let Some(policy) = policy {
+            policy::toward(policy, parts);
+        }
+        if http2 {
+            http2::into_http2(parts)?;
+        }
     }
+    Ok(prepared)
+}
+
+/// Makes `parts` what the backend is to see. Returns the protocol that the client asks to change to.
+fn turn(
+    parts: &mut request::Parts,
+    may_upgrade: bool,
+    forwarded: &Forwarded<'_>,
+) -> Option<HeaderValue> {
+    let hop = headers::strip_hop_by_hop(&mut parts.headers);
+    let upgrade = hop.upgrade.filter(|protocol| {
+        may_upgrade && parts.version == Version::HTTP_11 && headers::may_upgrade(protocol)
+    });
+    headers::set_forwarded(&mut parts.headers, forwarded);
+    let headers = &mut parts.headers;
     if let Some(protocol) = &upgrade {
-        parts.headers.insert(UPGRADE, protocol.clone());
-        parts
-            .headers
-            .insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol.clone());
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     } else if hop.trailers {
-        parts
-            .headers
-            .insert(TE, HeaderValue::from_static("trailers"));
-        parts
-            .headers
-            .insert(CONNECTION, HeaderValue::from_static("te"));
-    }
-    // hyper takes a GET without a length to have no body; this one may have.
-    if !body.is_end_stream() && !parts.headers.contains_key(CONTENT_LENGTH) {
-        parts
-            .headers
-            .insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+        headers.insert(CONNECTION, HeaderValue::from_static("te"));
     }
     parts.uri = origin_form(&parts.uri);
     parts.version = Version::HTTP_11;
-    if let Some(policy) = policy {
-        policy::toward(policy, parts);
+    upgrade
+}
+
+/// What the client asks for, as policies see it.
+fn wanted<'a>(
+    client: &Client,
+    place: &'a Place,
+    parts: &'a request::Parts,
+    host: &'a str,
+    listens: bool,
+) -> Wanted<'a> {
+    let said = |name| match client.origin.forwards {
+        true => parts.headers.get(name),
+        false => None,
+    };
+    let proto = said(headers::X_FORWARDED_PROTO).map(HeaderValue::as_bytes);
+    Wanted {
+        scheme: Scheme::of(client.origin.scheme == "https", listens, proto),
+        http_host: host,
+        outer_host: said(headers::X_FORWARDED_HOST).and_then(|host| host.to_str().ok()),
+        path: parts.uri.path(),
+        query: parts.uri.query(),
+        pattern: place.location().and_then(|it| it.pattern.as_ref()),
     }
-    if http2 {
-        http2::into_http2(parts)?;
-    }
-    Ok(Prepared {
-        upgrade: upgrade.map(|protocol| Upgrade {
-            protocol,
-            idle: terms.tunnel,
-        }),
-        backend,
-        terms,
-    })
 }
 
 /// Path and query alone, byte for byte as they came.
@@ -199,16 +250,29 @@ fn origin_form(uri: &Uri) -> Uri {
 
 /// Where an answer's body comes from.
 enum From {
-    Http1(Incoming, Box<Upstream>),
+    Http1(Box<Upstream>),
     Http2(Incoming, Hold),
 }
 
 impl From {
-    fn body(&self) -> &Incoming {
+    /// Whether it is known how long the body is.
+    fn has_length(&self) -> bool {
         match self {
-            From::Http1(body, _) | From::Http2(body, _) => body,
+            From::Http1(upstream) => upstream.left().is_some(),
+            From::Http2(body, _) => body.size_hint().exact().is_some(),
         }
     }
+}
+
+/// The answer's head for hyper.
+fn response_parts(head: Head) -> response::Parts {
+    let (mut parts, ()) = Response::new(()).into_parts();
+    parts.status = head.status;
+    parts.headers = head.headers;
+    if let Some(reason) = head.reason {
+        parts.extensions.insert(reason);
+    }
+    parts
 }
 
 /// Passes the backend's answer on.
@@ -220,19 +284,13 @@ fn answer(
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
     let (mut parts, from) = match exchanged {
-        Exchanged::Http1 { response, upstream } => {
-            let (parts, body) = response.into_parts();
-            (parts, From::Http1(body, upstream))
-        }
+        Exchanged::Http1 { head, upstream } => (response_parts(*head), From::Http1(upstream)),
         Exchanged::Http2 { response, hold } => {
-            let (parts, body) = response.into_parts();
+            let (mut parts, body) = response.into_parts();
+            headers::strip_hop_by_hop(&mut parts.headers);
             (parts, From::Http2(body, hold))
         }
     };
-    if !headers::has_known_coding(&parts.headers) {
-        return own_answer(worker, Fault::UpstreamInvalid, journal);
-    }
-    headers::strip_hop_by_hop(&mut parts.headers);
     parts.headers.entry(SERVER).or_insert(NAME);
     journal.dress(&mut parts.headers);
     // The version is this hop's own.
@@ -240,11 +298,11 @@ fn answer(
     policy::answered(&journal, &mut parts);
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return match from {
-            From::Http1(_, upstream) => switch(worker, client, parts, upstream, upgrade, journal),
+            From::Http1(upstream) => switch(worker, client, parts, upstream, upgrade, journal),
             From::Http2(..) => own_answer(worker, Fault::UpstreamInvalid, journal),
         };
     }
-    if journal.is_http10() && from.body().size_hint().exact().is_none() {
+    if journal.is_http10() && !from.has_length() {
         // The close is what tells the client the end.
         client.answer_until_close();
         parts
@@ -254,9 +312,7 @@ fn answer(
     close_if_draining(worker, client, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
     let body = match from {
-        From::Http1(body, upstream) => {
-            AnswerBody::stream(body, upstream, worker.pool().clone(), journal)
-        }
+        From::Http1(upstream) => AnswerBody::stream(upstream, worker.pool(), journal),
         From::Http2(body, hold) => AnswerBody::http2(body, hold, journal),
     };
     Ok(Response::from_parts(parts, body))

@@ -18,7 +18,7 @@ use super::listen::{Acceptor, Local, Sockets};
 use super::worker::{Classes, Worker, WorkerParts};
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
-use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, Registry};
+use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, INTERIM_ANSWERS, Registry};
 use crate::tls::Certificates;
 
 /// How long an accept loop rests when the process has no descriptor left.
@@ -45,6 +45,8 @@ pub struct ProxyConfig {
     pub real_ip: RealIp,
     /// How much clients have asked for; one for all pools.
     pub limiter: Arc<Limiter>,
+    /// Whether this instance listens for https, on whatever address.
+    pub https: bool,
 }
 
 /// Why a pool could not start.
@@ -189,12 +191,17 @@ impl Thread {
             limits: self.config.limits,
             real_ip: self.config.real_ip,
             limiter: self.config.limiter,
+            https: self.config.https,
             name: self.config.name,
             metrics: self.registry.worker(self.config.name),
             log: self.log.worker(),
             ejections: self
                 .registry
                 .counter(&ENDPOINT_EJECTIONS, &[("pool", self.config.name)]),
+            interim: ["passed", "dropped"].map(|result| {
+                let labels = [("pool", self.config.name), ("result", result)];
+                self.registry.counter(&INTERIM_ANSWERS, &labels)
+            }),
         });
         tokio::task::spawn_local(worker.flusher().clone().run());
         tokio::task::spawn_local(follow(worker.clone(), self.live));

@@ -1,74 +1,78 @@
 //! One connection to an Endpoint, driven by the task of the request that uses it.
 //!
 //! Dropping the request drops the connection, so that cancelling costs nothing, and no second task
-//! or channel hop is paid. hyper's channels inside get a waker that only notes that it was called:
-//! the driver polls the connection first and the channels after it, so that progress needs no
-//! wake-up; the note tells when hyper wants to go on by itself (it yields after some rounds, and
-//! tokio's budget can run out).
+//! or channel is paid. The request's body goes out whenever the answer is asked for, so each side
+//! moves at the other's pace.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use bytes::{Bytes, BytesMut};
+use http::Method;
+use hyper::body::Frame;
 
 use super::body::RequestBody;
 use super::clock::Clock;
+use super::codec::{Broken, Chunks, Head, HeadParser, Invalid, Length, Outgoing, Sending, Step};
 use super::flush::Flusher;
-use super::io::{Link, UpstreamIo};
+use super::io::Wire;
 use super::socket::Socket;
 use super::terms::Terms;
 use super::tunnel::Tunnel;
 
-/// The most that hyper buffers of an answer, head or body, in bytes.
-const BUFFER_MAX: usize = 256 * 1024;
+/// How much is read at once, in bytes: more after a read that was filled, as a large body comes.
+const READ: usize = 8 * 1024;
+const READ_MAX: usize = 256 * 1024;
 
-/// The most header lines that a backend's answer may have.
-const HEADERS_MAX: usize = 256;
+/// How many interim answers (1xx) one answer may have.
+const INTERIM_MAX: u32 = 16;
 
-/// Notes that it was woken.
-#[derive(Default)]
-struct Note(AtomicBool);
-
-impl Wake for Note {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+/// Where an answer's body is.
+enum Reading {
+    /// There is none, or it has been read.
+    Over,
+    /// This much is to come.
+    Known(u64),
+    /// It comes in chunks.
+    Chunks(Chunks),
+    /// It lasts until the end of the connection.
+    UntilClose,
 }
 
 /// See the module's text.
 pub struct Upstream {
-    sender: SendRequest<RequestBody>,
-    /// None when it broke.
-    connection: Option<Connection<UpstreamIo, RequestBody>>,
-    /// Whether hyper is done with it: the peer closed it, or it has left HTTP.
-    finished: bool,
-    link: Rc<Link>,
-    note: Arc<Note>,
-    waker: Waker,
+    wire: Wire,
     endpoint: SocketAddr,
+    /// What has come and is not taken.
+    buf: BytesMut,
+    read_size: usize,
+    parser: HeadParser,
+    sending: Option<Sending>,
+    reading: Reading,
+    /// Whether another request may follow the one in hand.
+    keep: bool,
+    /// Whether the backend has sent anything since the request in hand began.
+    answered: bool,
+    /// How long the backend may be silent while it is its turn.
+    timeout: Duration,
 }
 
-/// A request that could not be exchanged.
+/// An exchange that ended without an answer.
 pub struct Failed {
-    /// The request itself if no byte of it was written.
-    pub unsent: Option<Request<RequestBody>>,
+    /// The request's body, if nothing of it is lost.
+    pub body: Option<RequestBody>,
+    /// Whether no byte of the request has left.
+    pub unsent: bool,
     /// Whether the backend had sent anything of an answer.
     pub answered: bool,
     /// Whether a deadline ended it.
     pub timed_out: bool,
     /// What happened.
-    pub error: hyper::Error,
+    pub error: Broken,
 }
 
 impl Upstream {
@@ -81,22 +85,17 @@ impl Upstream {
     ) -> io::Result<Box<Self>> {
         let (connect, send) = (terms.connect, terms.send);
         let socket = Socket::connect(endpoint, connect, send, clock, flusher).await?;
-        let link = Link::new(socket, terms.read);
-        let (sender, connection) = Builder::new()
-            .max_buf_size(BUFFER_MAX)
-            .max_headers(HEADERS_MAX)
-            .handshake(UpstreamIo(link.clone()))
-            .await
-            .map_err(io::Error::other)?;
-        let note = Arc::<Note>::default();
         Ok(Box::new(Upstream {
-            sender,
-            connection: Some(connection),
-            finished: false,
-            link,
-            waker: note.clone().into(),
-            note,
+            wire: Wire::Plain(socket),
             endpoint,
+            buf: BytesMut::new(),
+            read_size: READ,
+            parser: HeadParser::default(),
+            sending: None,
+            reading: Reading::Over,
+            keep: true,
+            answered: false,
+            timeout: terms.read,
         }))
     }
 
@@ -105,117 +104,276 @@ impl Upstream {
         self.endpoint
     }
 
-    /// What the connection shares with its driver.
-    pub fn link(&self) -> &Rc<Link> {
-        &self.link
+    /// The connection below.
+    pub fn socket(&self) -> &Rc<Socket> {
+        self.wire.socket()
     }
 
-    /// Moves the connection on; its events wake the task of `cx`.
-    fn advance(&mut self, cx: &Context<'_>) {
-        self.link.drive(cx.waker());
-        self.note.0.store(false, Ordering::Relaxed);
-        let Some(connection) = self.connection.as_mut().filter(|_| !self.finished) else {
-            return;
-        };
-        let mut inner = Context::from_waker(&self.waker);
-        match connection.poll_without_shutdown(&mut inner) {
-            Poll::Pending => {}
-            // Not dropped: an answer with 101 ends here too, and `into_tunnel` takes it apart.
-            Poll::Ready(Ok(())) => self.finished = true,
-            // The error itself has gone to the answer or to its body.
-            Poll::Ready(Err(_)) => self.connection = None,
-        }
+    /// Sets the times of the request that begins: between two reads, and between two writes.
+    pub fn set_patience(&mut self, read: Duration, send: Duration) {
+        self.timeout = read;
+        self.socket().set_send_timeout(send);
+        self.socket().wait_while_moving(read);
     }
 
-    /// Called before Pending is returned: goes on soon if hyper asked for it.
-    fn settle(&self, cx: &Context<'_>) {
-        if self.note.0.load(Ordering::Relaxed) {
-            cx.waker().wake_by_ref();
-        }
-    }
-
-    /// Sends `request` and waits for the answer's head.
+    /// Sends `request` with `body` and waits for the answer's head; interim answers go to `early`.
     ///
     /// # Errors
-    /// With the request, when nothing of it was written.
+    /// With the body, if it can still be sent elsewhere.
     pub async fn exchange(
         &mut self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Box<Failed>> {
-        self.link.begin();
-        let mut answer = pin!(self.sender.try_send_request(request));
-        let answer = std::future::poll_fn(|cx| {
-            self.advance(cx);
-            let mut inner = Context::from_waker(&self.waker);
-            let polled = answer.as_mut().poll(&mut inner);
-            if polled.is_ready() || !self.finished {
-                if polled.is_pending() {
-                    self.settle(cx);
-                }
-                return polled;
+        request: &Outgoing<'_>,
+        body: RequestBody,
+        early: &mut dyn FnMut(&Head),
+    ) -> Result<Head, Box<Failed>> {
+        let to_head = request.parts.method == Method::HEAD;
+        self.answered = false;
+        self.keep = request.keeps();
+        self.socket().begin();
+        self.wire.write_with(|out| request.write(out));
+        self.sending = match body {
+            RequestBody::Empty => None,
+            RequestBody::Stream(stream) => Some(Sending::new(stream, request.length)),
+        };
+        let has_body = self.sending.is_some();
+        let mut interim = 0;
+        let head = std::future::poll_fn(|cx| self.poll_head(cx, to_head, &mut interim, early));
+        match head.await {
+            Ok(head) => {
+                self.begin_body(&head);
+                Ok(head)
             }
-            // Dropping the connection gives a request that it never took back to its sender.
-            self.connection = None;
-            answer.as_mut().poll(&mut inner)
+            Err(error) => Err(self.fail(error, has_body)),
+        }
+    }
+
+    /// The end of an exchange without an answer.
+    fn fail(&mut self, error: Broken, has_body: bool) -> Box<Failed> {
+        self.keep = false;
+        let socket = self.wire.socket();
+        // A request that goes elsewhere must not be sent here too.
+        socket.discard();
+        let body = match has_body {
+            false => Some(RequestBody::Empty),
+            true => {
+                let untouched = self.sending.take().and_then(Sending::into_untouched);
+                untouched.map(RequestBody::Stream)
+            }
+        };
+        Box::new(Failed {
+            body,
+            unsent: !socket.has_sent(),
+            answered: self.answered,
+            timed_out: socket.is_expired(),
+            error,
         })
-        .await;
-        answer.map_err(|mut e| {
-            Box::new(Failed {
-                unsent: e.take_message(),
-                answered: self.link.has_answered(),
-                timed_out: self.link.socket.is_expired(),
-                error: e.into_error(),
-            })
-        })
+    }
+
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        to_head: bool,
+        interim: &mut u32,
+        early: &mut dyn FnMut(&Head),
+    ) -> Poll<Result<Head, Broken>> {
+        loop {
+            self.poll_sending(cx)?;
+            while let Some(head) = self.parser.parse(&mut self.buf, to_head)? {
+                if !head.is_interim() {
+                    return Poll::Ready(Ok(head));
+                }
+                *interim += 1;
+                if *interim > INTERIM_MAX {
+                    return Poll::Ready(Err(Invalid("it has too many interim answers").into()));
+                }
+                early(&head);
+            }
+            if ready!(self.poll_fill(cx))? == 0 {
+                return Poll::Ready(Err(Broken::Cut));
+            }
+        }
+    }
+
+    fn begin_body(&mut self, head: &Head) {
+        self.keep &= head.keep;
+        self.reading = match head.length {
+            Length::None => Reading::Over,
+            Length::Known(length) => Reading::Known(length),
+            Length::Chunked => Reading::Chunks(Chunks::default()),
+            Length::UntilClose => Reading::UntilClose,
+        };
+    }
+
+    /// Sends what there is of the request's body. Fails only when the client's side does: a backend
+    /// that takes no more may have answered all the same.
+    fn poll_sending(&mut self, cx: &mut Context<'_>) -> Result<(), Broken> {
+        let Some(sending) = &mut self.sending else {
+            return Ok(());
+        };
+        match sending.poll(cx, &self.wire, self.timeout) {
+            Poll::Pending => return Ok(()),
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error @ Broken::Body(_))) => {
+                self.keep = false;
+                return Err(error);
+            }
+            Poll::Ready(Err(error)) => {
+                tracing::debug!(endpoint = %self.endpoint, %error, "a request's body was not taken");
+                self.keep = false;
+            }
+        }
+        self.sending = None;
+        Ok(())
+    }
+
+    /// Reads once.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let offered = self.read_size;
+        let polled = self.wire.poll_fill(cx, &mut self.buf, offered);
+        let socket = self.wire.socket();
+        // The time runs only while somebody waits to read: a client that is slow to take the answer
+        // is not the backend's fault. Writing pushes it on, so that a long upload is none either.
+        match &polled {
+            Poll::Pending if socket.has_deadline() => {}
+            Poll::Pending => socket.wait_while_moving(self.timeout),
+            Poll::Ready(read) => {
+                socket.wait_for_ever();
+                match read {
+                    Ok(0) | Err(_) => {}
+                    Ok(n) => {
+                        self.answered = true;
+                        self.read_size = match *n {
+                            n if n == offered => (offered * 2).min(READ_MAX),
+                            n if n < offered / 4 => (offered / 2).max(READ),
+                            _ => offered,
+                        };
+                    }
+                }
+            }
+        }
+        polled
     }
 
     /// The next frame of the answer's body.
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
-        body: &mut Incoming,
-    ) -> Poll<Option<Result<hyper::body::Frame<bytes::Bytes>, hyper::Error>>> {
-        use hyper::body::Body;
-        let waker = self.waker.clone();
-        let mut inner = Context::from_waker(&waker);
-        let mut body = pin!(body);
-        // Asking first tells the connection that a frame is wanted.
-        if let Poll::Ready(frame) = body.as_mut().poll_frame(&mut inner) {
-            return Poll::Ready(frame);
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let polled = self.poll_next(cx);
+        if let Poll::Ready(Some(Err(_))) = polled {
+            self.keep = false;
         }
-        self.advance(cx);
-        let frame = body.poll_frame(&mut inner);
-        if frame.is_pending() {
-            self.settle(cx);
-        }
-        frame
+        polled
     }
 
-    /// Whether the exchange is over and the connection can take another request.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        loop {
+            self.poll_sending(cx)?;
+            if let Some(frame) = self.take_frame()? {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            if self.is_over() {
+                return Poll::Ready(None);
+            }
+            if ready!(self.poll_fill(cx))? == 0 {
+                let whole = matches!(self.reading, Reading::UntilClose);
+                self.reading = Reading::Over;
+                self.keep = false;
+                return Poll::Ready(match whole {
+                    true => None,
+                    false => Some(Err(Broken::Cut)),
+                });
+            }
+        }
+    }
+
+    /// What has come of the body.
+    fn take_frame(&mut self) -> Result<Option<Frame<Bytes>>, Invalid> {
+        let data = match &mut self.reading {
+            Reading::Over => return Ok(None),
+            Reading::Known(left) => {
+                let most = usize::try_from(*left).unwrap_or(usize::MAX);
+                let data = self.buf.split_to(most.min(self.buf.len()));
+                *left -= data.len() as u64;
+                if *left == 0 {
+                    self.reading = Reading::Over;
+                }
+                data.freeze()
+            }
+            Reading::UntilClose => self.buf.split().freeze(),
+            Reading::Chunks(chunks) => match chunks.next(&mut self.buf)? {
+                Step::More => return Ok(None),
+                Step::Data(data) => data,
+                Step::End(trailers) => {
+                    self.reading = Reading::Over;
+                    let none = trailers.is_empty();
+                    return Ok((!none).then(|| Frame::trailers(trailers)));
+                }
+            },
+        };
+        Ok((!data.is_empty()).then(|| Frame::data(data)))
+    }
+
+    /// The whole body, if it has come with the head: none otherwise.
+    pub fn take_whole(&mut self) -> Option<Bytes> {
+        match self.reading {
+            Reading::Over => Some(Bytes::new()),
+            Reading::Known(length) if self.buf.len() as u64 >= length => {
+                self.reading = Reading::Over;
+                // It fits, as it is there.
+                let length = usize::try_from(length).unwrap_or(usize::MAX);
+                Some(self.buf.split_to(length.min(self.buf.len())).freeze())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the answer has been read to its end.
+    pub fn is_over(&self) -> bool {
+        matches!(self.reading, Reading::Over)
+    }
+
+    /// How much is still to come, if that is known.
+    pub fn left(&self) -> Option<u64> {
+        match self.reading {
+            Reading::Over => Some(0),
+            Reading::Known(left) => Some(left),
+            Reading::Chunks(_) | Reading::UntilClose => None,
+        }
+    }
+
+    /// Whether the exchange is over and the connection can take another request. Not with bytes left
+    /// over, which belong to no answer.
     pub fn is_ready(&self) -> bool {
-        self.connection.is_some() && !self.finished && self.sender.is_ready()
+        let idle = self.is_over() && self.sending.is_none() && self.buf.is_empty();
+        self.keep && idle && !self.socket().is_expired() && !self.socket().is_blocked()
     }
 
     /// Whether a kept connection still stands. Costs no system call unless something happened.
-    pub fn is_alive(&mut self) -> bool {
-        if self.link.socket.is_expired() {
+    pub fn is_alive(&self) -> bool {
+        let socket = self.wire.socket();
+        if socket.is_expired() {
             return false;
         }
         // Idle, with nothing received: as it was when it was kept.
-        if self.link.socket.is_quiet() {
-            return self.is_ready();
+        if socket.is_quiet() {
+            return true;
         }
-        self.advance(&Context::from_waker(Waker::noop()));
-        self.is_ready()
+        // Whatever comes unasked, be it bytes or the end, ends its use.
+        let mut byte = [MaybeUninit::uninit()];
+        let mut nobody = Context::from_waker(Waker::noop());
+        socket.poll_read(&mut nobody, &mut byte).is_pending()
     }
 
-    /// Takes the connection apart once it has answered 101.
-    pub fn into_tunnel(mut self: Box<Self>) -> Option<Tunnel> {
-        self.advance(&Context::from_waker(Waker::noop()));
-        let parts = self.connection?.into_parts();
+    /// Takes the connection apart once it has answered 101 and the request has gone out.
+    pub fn into_tunnel(self: Box<Self>) -> Option<Tunnel> {
+        if self.sending.is_some() {
+            return None;
+        }
+        let Wire::Plain(socket) = self.wire;
         Some(Tunnel {
-            socket: self.link.socket.clone(),
-            early: parts.read_buf,
+            socket,
+            early: self.buf.freeze(),
         })
     }
 }

@@ -78,6 +78,8 @@ pub struct WorkerParts {
     pub real_ip: RealIp,
     /// How much clients have asked for.
     pub limiter: Arc<Limiter>,
+    /// Whether this instance listens for https, on whatever address.
+    pub https: bool,
     /// The pool's name.
     pub name: &'static str,
     /// Where requests are counted.
@@ -86,6 +88,8 @@ pub struct WorkerParts {
     pub log: WorkerLog,
     /// Counts Endpoints that are left alone for a while.
     pub ejections: Counter,
+    /// Counts interim answers (1xx) that are passed on, and those that are not.
+    pub interim: [Counter; 2],
 }
 
 /// See the module's text.
@@ -101,6 +105,7 @@ pub struct Worker {
     http2: Rc<Http2Pool>,
     timeouts: Rc<Timeouts>,
     limits: Limits,
+    https: bool,
     real_ip: RealIp,
     limiter: Arc<Limiter>,
     name: &'static str,
@@ -111,6 +116,7 @@ pub struct Worker {
     connections: ConnectionMetrics,
     log: RefCell<WorkerLog>,
     ejections: Counter,
+    interim: [Counter; 2],
     draining: Cell<bool>,
 }
 
@@ -136,6 +142,7 @@ impl Worker {
             limits: parts.limits,
             real_ip: parts.real_ip,
             limiter: parts.limiter,
+            https: parts.https,
             name: parts.name,
             blocks: RefCell::new(Blocks::new(chance.fork())),
             picker: RefCell::new(Picker::new(chance.fork())),
@@ -144,6 +151,7 @@ impl Worker {
             metrics: RefCell::new(parts.metrics),
             log: RefCell::new(parts.log),
             ejections: parts.ejections,
+            interim: parts.interim,
             draining: Cell::new(false),
         })
     }
@@ -261,6 +269,12 @@ impl Worker {
         self.ejections.inc();
     }
 
+    /// Counts an interim answer, passed on or not.
+    pub fn count_interim(&self, passed: bool) {
+        let [on, dropped] = &self.interim;
+        if passed { on } else { dropped }.inc();
+    }
+
     /// An Endpoint has answered: whatever was held against it is forgotten.
     pub fn endpoint_answered(&self, endpoint: SocketAddr) {
         self.picker.borrow_mut().health().answered(endpoint);
@@ -375,6 +389,11 @@ impl Worker {
     /// Who is believed whom they speak for.
     pub fn real_ip(&self) -> &RealIp {
         &self.real_ip
+    }
+
+    /// Whether this instance listens for https, on whatever address.
+    pub fn listens_for_https(&self) -> bool {
+        self.https
     }
 
     /// The pool's name.

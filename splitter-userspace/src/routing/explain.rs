@@ -31,10 +31,10 @@ pub struct Query<'a> {
     pub host: &'a str,
     /// The path, without query.
     pub path: &'a str,
+    /// The query, without `?`.
+    pub query: Option<&'a str>,
     /// All headers, Cookie among them.
     pub headers: &'a HeaderMap,
-    /// The query, without the `?`.
-    pub query: &'a str,
     /// The address that it is from, if that is to be told.
     pub client: Option<IpAddr>,
 }
@@ -90,6 +90,9 @@ pub struct Answer {
     /// What holds for its requests whoever answers, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Arc<Policy>>,
+    /// The path and query that the pods see instead, if any; empty when it cannot be sent (400).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewritten: Option<String>,
     /// Each rule of its Split, in the order in which they are asked.
     pub rules: Vec<RuleStep>,
     /// Each Variant of its Split, with its share of the requests that no rule decides.

@@ -44,6 +44,7 @@ pub(crate) fn snapshot(lines: &[Line<'_>]) -> Snapshot {
             Some(host) if host.pattern == key.host => host.locations.push(id),
             _ => hosts.push(Host {
                 pattern: key.host.clone(),
+                aliases: Vec::new(),
                 locations: vec![id],
             }),
         }
@@ -52,6 +53,7 @@ pub(crate) fn snapshot(lines: &[Line<'_>]) -> Snapshot {
             key,
             ingress,
             split: split(&[1], vec![]),
+            pattern: None,
             policy: None,
         }));
     }

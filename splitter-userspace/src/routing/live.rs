@@ -89,7 +89,10 @@ pub fn same_structure(one: &Snapshot, other: &Snapshot) -> bool {
             .locations
             .iter()
             .zip(&other.locations)
-            .all(|(one, other)| Arc::ptr_eq(one, other) || one.key == other.key)
+            .all(|(one, other)| {
+                let same = || one.key == other.key && one.pattern == other.pattern;
+                Arc::ptr_eq(one, other) || same()
+            })
 }
 
 #[cfg(test)]

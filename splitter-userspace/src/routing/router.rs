@@ -8,17 +8,24 @@
 //!
 //! A rule is stored under its path: Exact as it is, Prefix without final slashes. An Exact rule can
 //! only be met by the whole path, and that is then the longest match there can be.
+//!
+//! A host with patterns is searched like any other first. An Exact rule wins over them; else they
+//! are tried, those with the longest text first, up to the length of the prefix that was found: the
+//! order of ingress-nginx, where all of them would be patterns. A host without pays nothing.
 
 use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use patterns::Patterns;
+
 use super::text::Text;
 use super::{host, path, reading};
 use crate::model::{LocationId, Snapshot};
 
 mod build;
+mod patterns;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +52,7 @@ pub enum Found {
 pub struct Router {
     hosts: Table<Host>,
     rules: Table<Rule>,
+    patterns: Patterns,
     wildcards: bool,
     any: Option<Host>,
 }
@@ -72,8 +80,10 @@ struct Host {
     root: Option<LocationId>,
     /// At which depths it has other rules: one bit for each, the last one for all from 63 on.
     depths: u64,
-    /// The greatest of them.
-    deepest: u32,
+    /// The greatest of them; the greatest number stands for all from there on.
+    deepest: u16,
+    /// Whether it has patterns.
+    patterned: bool,
 }
 
 /// Who has a path, as whole and as prefix.
@@ -154,37 +164,76 @@ impl Router {
     }
 
     fn path(&self, host: &Host, path: &str, slashes: usize) -> Found {
-        match self.longest(host, path, slashes) {
-            Some(id) => Found::Location(id),
+        let mut found = self.longest(host, path, slashes);
+        if host.patterned {
+            found = self.with_patterns(host, path, found);
+        }
+        match found {
+            Some((id, _)) => Found::Location(id),
             None => Found::NoPath(host.number),
         }
     }
 
-    fn longest(&self, host: &Host, path: &str, slashes: usize) -> Option<LocationId> {
+    /// What a pattern finds before the rule that was found, else that rule.
+    fn with_patterns<'p>(
+        &self,
+        host: &Host,
+        path: &str,
+        found: Option<(LocationId, Match<'p>)>,
+    ) -> Option<(LocationId, Match<'p>)> {
+        let prefix = match found {
+            Some((_, Match::Whole)) => return found,
+            Some((_, Match::Prefix(prefix))) => Some(prefix),
+            None => None,
+        };
+        let pattern = self.patterns.find(host.number, path, prefix);
+        pattern.map(|id| (id, Match::Whole)).or(found)
+    }
+
+    fn longest<'p>(
+        &self,
+        host: &Host,
+        path: &'p str,
+        slashes: usize,
+    ) -> Option<(LocationId, Match<'p>)> {
         let (mut prefix, mut depth, mut whole) = (path, slashes, true);
         while depth > 0 {
             if host.has(depth)
                 && let Some(rule) = self.rules.get(host.number, prefix)
-                && let Some(id) = rule.exact.filter(|_| whole).or(rule.prefix)
             {
-                return Some(id);
+                if let Some(id) = rule.exact.filter(|_| whole) {
+                    return Some((id, Match::Whole));
+                }
+                if let Some(id) = rule.prefix {
+                    return Some((id, Match::Prefix(prefix)));
+                }
             }
             (prefix, _) = prefix.rsplit_once('/')?;
             (depth, whole) = (depth - 1, false);
         }
-        host.root
+        host.root.map(|id| (id, Match::Prefix("")))
     }
+}
+
+/// How much of a path a rule is for.
+#[derive(Clone, Copy)]
+enum Match<'p> {
+    /// All of it.
+    Whole,
+    /// This beginning, and what follows behind a slash.
+    Prefix(&'p str),
 }
 
 impl Host {
     /// Whether it has a rule at this depth, the number of slashes in its path.
     fn has(&self, depth: usize) -> bool {
-        depth <= self.deepest as usize && self.depths >> depth.min(63) & 1 != 0
+        let within = depth <= usize::from(self.deepest) || self.deepest == u16::MAX;
+        within && self.depths >> depth.min(63) & 1 != 0
     }
 
     fn add(&mut self, depth: usize) {
         self.depths |= 1 << depth.min(63);
-        self.deepest = self.deepest.max(u32::try_from(depth).unwrap_or(u32::MAX));
+        self.deepest = self.deepest.max(u16::try_from(depth).unwrap_or(u16::MAX));
     }
 }
 

@@ -69,5 +69,6 @@ pub(super) fn path_type(kind: PathKind) -> &'static str {
     match kind {
         PathKind::Exact => "Exact",
         PathKind::Prefix => "Prefix",
+        PathKind::Regex => "ImplementationSpecific",
     }
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
 use splitter::app::Instance;
 use splitter::config::{ClusterSettings, Identity, Settings, Source, StatusSettings};
 use tokio::sync::oneshot;
@@ -24,6 +25,7 @@ enum End {
 /// A running splitter; stops when dropped.
 pub struct ClusterSplitter {
     http: SocketAddr,
+    https: Option<SocketAddr>,
     admin: SocketAddr,
     end: Option<oneshot::Sender<End>>,
     thread: Option<JoinHandle<()>>,
@@ -41,6 +43,7 @@ pub fn settings(kubeconfig: &Path, pod: &str, node: &str) -> (Settings, ClusterS
         namespace: None,
         ingress_selector: None,
         node_name: Some(node.to_owned()),
+        secrets: Vec::new(),
         status: StatusSettings {
             // Short, so that tests need not wait long for a leader that was killed.
             election_ttl: Duration::from_secs(3),
@@ -70,7 +73,8 @@ impl ClusterSplitter {
             runtime.block_on(async {
                 let instance = Instance::start(settings).await;
                 let instance = instance.expect("the splitter starts");
-                let addrs = (instance.http()[0], instance.admin());
+                let https = instance.https().first().copied();
+                let addrs = (instance.http()[0], https, instance.admin());
                 started.send(addrs).expect("the test waits");
                 serve(instance, ended).await;
             });
@@ -83,6 +87,12 @@ impl ClusterSplitter {
     /// Where requests go.
     pub fn http(&self) -> SocketAddr {
         self.http
+    }
+
+    /// The certificate that a client of `name` is shown.
+    pub fn shown(&self, name: &str) -> CertificateDer<'static> {
+        let https = self.https.expect("the splitter listens for TLS");
+        crate::tls::shown(https, Some(name))
     }
 
     /// A GET on a connection of its own.
@@ -139,7 +149,7 @@ impl Drop for ClusterSplitter {
 
 /// A splitter that may be waiting for the API server.
 pub struct Starting {
-    addrs: mpsc::Receiver<(SocketAddr, SocketAddr)>,
+    addrs: mpsc::Receiver<(SocketAddr, Option<SocketAddr>, SocketAddr)>,
     end: oneshot::Sender<End>,
     thread: JoinHandle<()>,
 }
@@ -152,12 +162,13 @@ impl Starting {
 
     /// Waits until it serves.
     pub fn recv(self) -> ClusterSplitter {
-        let (http, admin) = self
+        let (http, https, admin) = self
             .addrs
             .recv_timeout(crate::PATIENCE * 3)
             .expect("the splitter starts");
         ClusterSplitter {
             http,
+            https,
             admin,
             end: Some(self.end),
             thread: Some(self.thread),

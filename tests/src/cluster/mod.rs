@@ -1,11 +1,15 @@
-//! A real Kubernetes API in a network namespace of this process, and splitters that follow it.
+//! Splitters that follow a Kubernetes API: a real one in a network namespace of this process, or one
+//! that does as it is told (`fake`).
 //!
 //! There is no node and no pod: EndpointSlices are written by the tests, and backends listen on
 //! addresses of [`POD_RANGE`], all of which are local in the namespace.
 
+#[cfg(feature = "cluster")]
 pub mod api;
+pub mod fake;
 pub mod instance;
 pub mod objects;
+#[cfg(feature = "cluster")]
 pub mod plane;
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -62,4 +66,28 @@ pub fn pod(number: u8, name: &str) -> Backend {
 /// The pod address with this last number.
 pub fn pod_ip(number: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(198, 18, 0, number))
+}
+
+/// A text as kubeconfigs and Secrets hold it.
+pub fn base64(text: &str) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in text.as_bytes().chunks(3) {
+        let bytes = [
+            chunk[0],
+            *chunk.get(1).unwrap_or(&0),
+            *chunk.get(2).unwrap_or(&0),
+        ];
+        let number = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
+        for place in 0..4 {
+            let letter = (number >> (18 - 6 * place)) & 63;
+            let used = place <= chunk.len();
+            out.push(if used {
+                char::from(LETTERS[letter as usize])
+            } else {
+                '='
+            });
+        }
+    }
+    out
 }

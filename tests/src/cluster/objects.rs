@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use crate::tls::Pair;
+
 /// A namespace.
 pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -37,6 +39,17 @@ pub fn slice(namespace: &str, service: &str, ready: &[IpAddr], terminating: &[Ip
         "addressType": "IPv4",
         "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
         "endpoints": ready.chain(terminating).collect::<Vec<_>>(),
+    })
+}
+
+/// A Secret with a certificate and its key.
+pub fn tls_secret(namespace: &str, name: &str, pair: &Pair) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace},
+        "type": "kubernetes.io/tls",
+        "stringData": {"tls.crt": pair.chain, "tls.key": pair.key},
     })
 }
 

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::api::Api;
+use super::base64;
 
 /// For a program to be ready. Far more than it needs, as machines are shared.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -319,27 +320,4 @@ contexts: [{{name: tests, context: {{cluster: tests, user: tests}}}}]
 users: [{{name: tests, user: {{token: \"{token}\"}}}}]
 "
     )
-}
-
-fn base64(text: &str) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in text.as_bytes().chunks(3) {
-        let bytes = [
-            chunk[0],
-            *chunk.get(1).unwrap_or(&0),
-            *chunk.get(2).unwrap_or(&0),
-        ];
-        let number = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
-        for place in 0..4 {
-            let letter = (number >> (18 - 6 * place)) & 63;
-            let used = place <= chunk.len();
-            out.push(if used {
-                char::from(LETTERS[letter as usize])
-            } else {
-                '='
-            });
-        }
-    }
-    out
 }

@@ -232,6 +232,7 @@ fn snapshot() -> Snapshot {
             path: "/cart".into(),
             kind: PathKind::Prefix,
         },
+        pattern: None,
         policy: None,
         split: Split {
             variants: vec![variant("stable", 0, 80), variant("shop-new", 1, 20)],

@@ -15,6 +15,7 @@ mod failures;
 mod leaders;
 mod rights;
 mod routing;
+mod scale;
 mod statuses;
 mod world;
 
@@ -41,7 +42,10 @@ const TESTS: &[(&str, Test)] = &[
         "only_the_asked_for_is_read",
         routing::only_the_asked_for_is_read,
     ),
-    ("named_secrets_are_read", routing::named_secrets_are_read),
+    (
+        "certificates_come_from_named_secrets",
+        routing::certificates_come_from_named_secrets,
+    ),
     (
         "a_storm_of_changes_ends_in_the_last_one",
         routing::a_storm_of_changes_ends_in_the_last_one,
@@ -82,18 +86,25 @@ const TESTS: &[(&str, Test)] = &[
     ("every_right_is_used", rights::every_right_is_used),
 ];
 
+/// Only by name.
+const LONG: &[(&str, Test)] = &[("thousands_of_ingresses", scale::thousands_of_ingresses)];
+
 fn main() -> ExitCode {
     enter_namespace();
     let filters: Vec<String> = std::env::args()
         .skip(1)
         .filter(|it| !it.starts_with('-'))
         .collect();
-    let wanted = |name: &str| filters.is_empty() || filters.iter().any(|it| name.contains(it));
+    let named = |name: &str| filters.iter().any(|it| name.contains(it));
+    let usual = TESTS
+        .iter()
+        .filter(|(name, _)| filters.is_empty() || named(name));
+    let long = LONG.iter().filter(|(name, _)| named(name));
     let began = Instant::now();
     let mut world = World::new();
     println!("control plane ready in {:.1?}", began.elapsed());
     let mut failed = Vec::new();
-    for (name, test) in TESTS.iter().filter(|(name, _)| wanted(name)) {
+    for (name, test) in usual.chain(long) {
         let began = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| test(&mut world)));
         let shown = if result.is_ok() { "ok" } else { "FAILED" };

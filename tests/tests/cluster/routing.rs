@@ -1,9 +1,12 @@
 //! Objects in, requests split.
 
+use std::net::SocketAddr;
+
 use serde_json::json;
 use splitter_tests::cluster::instance::ClusterSplitter;
 use splitter_tests::cluster::{objects, pod};
 use splitter_tests::eventually;
+use splitter_tests::tls::{Authority, Pair};
 
 use crate::world::{World, await_share, await_status, of_hundred};
 
@@ -108,40 +111,40 @@ pub fn only_the_asked_for_is_read(world: &mut World) {
     await_status(&splitter, "chosen.test", 404);
 }
 
-pub fn named_secrets_are_read(world: &mut World) {
+pub fn certificates_come_from_named_secrets(world: &mut World) {
     let ns = world.namespace();
     let _pod = pod(1, "stable");
     world.put_service(&ns, "stable", 1);
     let mut ingress = objects::ingress(&ns, "tls", "tls.test", "stable");
     ingress["spec"]["tls"] = json!([{"hosts": ["tls.test"], "secretName": "cert"}]);
     world.put(&ingress);
-    let splitter = world.splitter();
+    let (mut settings, mut cluster) = world.settings();
+    settings.https = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    cluster.status.update = false;
+    cluster.status.events = false;
+    let splitter = ClusterSplitter::start((settings, cluster));
     let missing = |splitter: &ClusterSplitter| {
-        splitter
-            .problems("tls")
-            .contains(&"secret-not-found".to_owned())
+        let problems = splitter.problems("tls");
+        problems.contains(&"secret-not-found".to_owned())
     };
     assert!(missing(&splitter));
 
-    let secret = |name: &str, key: &str| {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": name, "namespace": ns},
-            "type": "Opaque",
-            "stringData": {key: "x"},
-        })
-    };
-    world.put(&secret("unnamed", "tls.crt"));
-    world.put(&secret("cert", "tls.crt"));
-    eventually("the Secret is found", || !missing(&splitter));
-    let problems = splitter.problems("tls");
-    assert!(
-        problems.contains(&"secret-invalid".to_owned()),
-        "{problems:?}"
-    );
+    let authority = Authority::new("tests");
+    let secret = |pair: &Pair| objects::tls_secret(&ns, "cert", pair);
+    let first = authority.issue(&["tls.test"]);
+    world.put(&secret(&first));
+    eventually("the certificate is shown", || {
+        splitter.shown("tls.test") == first.der()
+    });
+    assert!(!missing(&splitter));
 
-    world.remove(&secret("cert", "tls.crt"));
+    let second = authority.issue(&["tls.test"]);
+    world.put(&secret(&second));
+    eventually("the new one is shown", || {
+        splitter.shown("tls.test") == second.der()
+    });
+
+    world.remove(&secret(&second));
     eventually("the Secret is missed", || missing(&splitter));
 }
 

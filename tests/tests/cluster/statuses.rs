@@ -114,9 +114,19 @@ pub fn problems_become_events(world: &mut World) {
     let _pod = pod(1, "stable");
     world.put_service(&ns, "nowhere", 1);
     await_status(&_splitter, "lost.test", 200);
+    // What is told next is told by one who has seen that it was gone.
+    world.put(&objects::ingress(&ns, "other", "other.test", "elsewhere"));
+    eventually("the other one has an Event", || {
+        let found = events(world, &ns);
+        found
+            .iter()
+            .any(|it| it["involvedObject"]["name"] == "other")
+    });
     world.remove(&objects::service(&ns, "nowhere"));
     let of = |events: &[Value]| -> Vec<Value> {
-        let ours = events.iter().filter(|it| it["reason"] == "ServiceNotFound");
+        let ours = events.iter().filter(|it| {
+            it["reason"] == "ServiceNotFound" && it["involvedObject"]["name"] == "lost"
+        });
         ours.cloned().collect()
     };
     eventually("it is told again", || {

@@ -50,3 +50,22 @@ fn a_bad_code_or_target_is_reported_and_takes_the_safe_side() {
     assert_eq!(splitter.get("a.test", "/").status, 200);
     assert_eq!(splitter.problems().len(), 1, "{:?}", splitter.problems());
 }
+
+#[test]
+fn variables_of_the_request_are_filled_in() {
+    let backend = Backend::named("main");
+    let splitter = before(
+        &backend,
+        &[("temporal-redirect", "$scheme://new.${host}$request_uri")],
+    );
+    let answer = splitter.get("A.test:80", "/x%20y?q=%0a");
+    assert_eq!(answer.status, 302);
+    assert_eq!(
+        answer.field("location"),
+        Some("http://new.a.test/x%20y?q=%0a")
+    );
+
+    let splitter = before(&backend, &[("permanent-redirect", "https://$remote_addr/")]);
+    assert_eq!(splitter.get("a.test", "/").status, 200);
+    assert_eq!(splitter.problems(), ["web: redirect-invalid"]);
+}

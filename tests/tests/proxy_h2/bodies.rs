@@ -198,3 +198,21 @@ fn a_cut_answer_is_an_error_of_its_stream_alone() {
         assert_eq!(text(connection.get("/").await).await, "ok");
     });
 }
+
+/// hyper's HTTP/2 server cannot send them.
+#[test]
+fn interim_answers_are_left_out_and_counted() {
+    let backend = Backend::answering(format!(
+        "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n{OK}"
+    ));
+    let splitter = Splitter::before(&backend);
+    run(async {
+        let mut connection = Connection::open(&splitter).await;
+        assert_eq!(text(connection.get("/").await).await, "ok");
+    });
+    let dropped = [("result", "dropped")];
+    let counted = splitter
+        .metrics()
+        .sum("splitter_interim_answers_total", &dropped);
+    assert_eq!(counted, 1.0);
+}

@@ -114,6 +114,7 @@ fn rank(rule: &LocationKey, path: &[Symbol]) -> Option<Rank> {
             }
             trimmed.len()
         }
+        PathKind::Regex => return None,
     };
     Some((path.len() - covered, rule.kind == PathKind::Prefix, length))
 }

@@ -24,6 +24,7 @@ fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
     let location = |key: &LocationKey| Location {
         key: key.clone(),
         ingress: ingress.clone(),
+        pattern: None,
         policy: None,
         split: Split {
             variants: vec![stable.clone()],
@@ -38,6 +39,7 @@ fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
             Some(host) if host.pattern == key.host => host.locations.push(id),
             _ => hosts.push(Host {
                 pattern: key.host.clone(),
+                aliases: Vec::new(),
                 locations: vec![id],
             }),
         }
@@ -165,8 +167,8 @@ proptest! {
         let snapshot = snapshot(&keys);
         let router = Router::build(&snapshot);
         let query = Query {
-            method: &Method::GET, host: &host, path: &path, headers: &HeaderMap::new(),
-            query: "", client: None,
+            method: &Method::GET, host: &host, path: &path, query: None,
+            headers: &HeaderMap::new(), client: None,
         };
         let explanation = explain(&snapshot, &router, &query);
         let first = explanation.paths.first().map(|path| path.location.clone());

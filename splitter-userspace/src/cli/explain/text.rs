@@ -103,6 +103,11 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     if let Some(policy) = &answer.policy {
         policies(policy, out)?;
     }
+    match answer.rewritten.as_deref() {
+        Some("") => writeln!(out, "\nrewritten\n  not possible: answers 400")?,
+        Some(target) => writeln!(out, "\nrewritten\n  pods see {target}")?,
+        None => {}
+    }
     if !answer.gates.is_empty() {
         writeln!(out, "\ngates, in order")?;
     }

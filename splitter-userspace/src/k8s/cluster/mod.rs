@@ -40,6 +40,12 @@ use secrets::Secrets;
 use signal::{Bursts, Signals};
 use store::Store;
 
+/// How often Secrets are tried before we begin without those that cannot be read.
+const SECRET_TRIES: usize = 5;
+
+/// Between these tries.
+const SECRET_PAUSE: Duration = Duration::from_millis(200);
+
 /// For the last writes before the end, above all that somebody else may write.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -144,10 +150,18 @@ impl Cluster {
         })
     }
 
-    /// Waits until a whole list of every kind was read. May be cancelled.
+    /// Waits until a whole list of every kind was read, and the Secrets that are named, as far as
+    /// that is possible. May be cancelled.
     pub async fn synced(&mut self) {
         while !self.stores.are_filled() {
             self.bursts.over().await;
+        }
+        for _ in 0..SECRET_TRIES {
+            let ingresses = self.stores.ingresses.all();
+            if self.read_secrets(&ingresses).await {
+                break;
+            }
+            tokio::time::sleep(SECRET_PAUSE).await;
         }
     }
 
@@ -160,10 +174,7 @@ impl Cluster {
     /// that cannot be read is left out or stays as it was, and is tried again.
     pub async fn state(&mut self) -> ClusterState {
         let ingresses = self.stores.ingresses.all();
-        let mut wanted = secrets::named(ingresses.iter().map(|it| &**it));
-        let also = self.settings.secrets.iter();
-        wanted.extend(also.map(|it| (it.namespace.as_str().into(), it.name.as_str().into())));
-        if !self.secrets.refresh(wanted).await {
+        if !self.read_secrets(&ingresses).await {
             let content = Arc::clone(&self.signals.content);
             tokio::spawn(async move {
                 tokio::time::sleep(secrets::AGAIN).await;
@@ -183,6 +194,14 @@ impl Cluster {
                 class_by_name_only: true,
             },
         }
+    }
+
+    /// False when one could not be read.
+    async fn read_secrets(&mut self, ingresses: &[Arc<Ingress>]) -> bool {
+        let mut wanted = secrets::named(ingresses.iter().map(|it| &**it));
+        let also = self.settings.secrets.iter();
+        wanted.extend(also.map(|it| (it.namespace.as_str().into(), it.name.as_str().into())));
+        self.secrets.refresh(wanted).await
     }
 
     /// Says what is served from now on, so that it is written into the objects, by this instance

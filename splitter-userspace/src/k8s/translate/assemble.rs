@@ -16,7 +16,10 @@ pub(super) fn snapshot(
     problems: &mut Problems,
 ) -> Snapshot {
     let Drafts {
-        mut list, hosts, ..
+        mut list,
+        hosts,
+        aliases,
+        ..
     } = drafts;
     list.sort_by(|a, b| a.key.cmp(&b.key));
     for draft in list.iter_mut().filter(|it| it.stable.closed.is_some()) {
@@ -32,13 +35,20 @@ pub(super) fn snapshot(
         locations.push(Arc::new(Location {
             split: split(&draft, &ids, problems),
             ingress: draft.owner,
+            pattern: draft.pattern,
             policy: draft.policy,
             key: draft.key,
         }));
     }
-    let hosts = hosts
-        .into_iter()
-        .map(|(pattern, locations)| Host { pattern, locations });
+    let mut names: HashMap<HostPattern, Vec<HostPattern>> = HashMap::new();
+    for (alias, host) in aliases {
+        names.entry(host).or_default().push(alias);
+    }
+    let hosts = hosts.into_iter().map(|(pattern, locations)| Host {
+        aliases: names.remove(&pattern).unwrap_or_default(),
+        pattern,
+        locations,
+    });
     let backends = ids.sorted.iter().map(|it| Arc::new(backends.backend(it)));
     Snapshot {
         hosts: hosts.collect(),

@@ -91,7 +91,9 @@ pub fn compare(
         }
     };
     canaries(&translation.snapshot, &mut add);
-    regexes(&views, &translation.snapshot, &mut add);
+    if !settings.strict_nginx {
+        regexes(&views, &translation.snapshot, &mut add);
+    }
     let mut problems: HashMap<&ObjectRef, Vec<&Problem>> = HashMap::new();
     for problem in &translation.problems {
         problems.entry(&problem.object).or_default().push(problem);

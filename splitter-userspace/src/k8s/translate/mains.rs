@@ -1,15 +1,17 @@
 //! Ordinary Ingresses to Locations that have no canary yet.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::View;
 use super::attach::Attached;
 use super::backends::{Backends, Target};
-use super::policy::{self, MainPolicy, SplitWish};
+use super::policy::{self, HttpsTerms, MainPolicy, PathTerms, SplitWish};
+use super::regex;
 use super::report::Problems;
 use super::rules::{self, Place, RulePath};
-use crate::model::{BackendFault, HostPattern, LocationKey, ObjectRef, Policy};
+use super::site::{self, Site};
+use crate::model::{BackendFault, HostPattern, LocationKey, ObjectRef, PathPattern, Policy};
 
 /// A Location on its way.
 pub(super) struct Draft<'c> {
@@ -21,6 +23,16 @@ pub(super) struct Draft<'c> {
     pub policy: Option<Arc<Policy>>,
     /// What the owner says of the Split.
     pub wish: Arc<SplitWish>,
+    /// Where it is written.
+    pub place: Place,
+    /// Its Ingress asks for patterns.
+    pub regex: bool,
+    /// The pattern, once the key says that it is one.
+    pub pattern: Option<PathPattern>,
+    /// Reported, and not to be served.
+    pub left_out: bool,
+    /// What its Ingress says about https.
+    pub https: HttpsTerms,
     /// Nobody wrote it: a default backend made it.
     pub implicit: bool,
     /// Oldest first.
@@ -31,9 +43,12 @@ pub(super) struct Draft<'c> {
 #[derive(Default)]
 pub(super) struct Drafts<'c> {
     pub list: Vec<Draft<'c>>,
+    /// By the key as written: a canary is attached by it.
     by_key: HashMap<LocationKey, usize>,
     /// Every host that a main Ingress names, with or without a path.
     pub hosts: BTreeSet<HostPattern>,
+    /// Further names of them.
+    pub aliases: BTreeMap<HostPattern, HostPattern>,
 }
 
 impl<'c> Drafts<'c> {
@@ -46,8 +61,29 @@ impl<'c> Drafts<'c> {
         self.list.get(*self.by_key.get(key)?)
     }
 
+    /// Takes out what was left out; its keys find nothing any more.
+    pub(super) fn forget_left_out(&mut self) {
+        if !self.list.iter().any(|draft| draft.left_out) {
+            return;
+        }
+        let mut moved = Vec::with_capacity(self.list.len());
+        let mut kept = 0;
+        for draft in &self.list {
+            moved.push((!draft.left_out).then_some(kept));
+            kept += usize::from(!draft.left_out);
+        }
+        self.list.retain(|draft| !draft.left_out);
+        self.by_key.retain(|_, index| match moved.get(*index) {
+            Some(Some(place)) => {
+                *index = *place;
+                true
+            }
+            _ => false,
+        });
+    }
+
     /// Adds a Location whose key is free.
-    fn add(&mut self, draft: Draft<'c>) {
+    pub(super) fn add(&mut self, draft: Draft<'c>) {
         self.by_key.insert(draft.key.clone(), self.list.len());
         self.hosts.insert(draft.key.host.clone());
         self.list.push(draft);
@@ -59,30 +95,58 @@ impl<'c> Drafts<'c> {
 /// What is written comes before what a default backend implies, whatever the age.
 pub(super) fn locations<'c>(
     mains: &[&View<'_>],
+    strict: bool,
     backends: &mut Backends<'_>,
     problems: &mut Problems,
 ) -> Drafts<'c> {
     let mut drafts = Drafts::default();
     let mut defaults = Vec::new();
+    let mut sites = Vec::new();
     for view in mains {
         let rules = rules::read(view, problems);
+        let implied = rules::default_paths(view, &rules);
+        let main = policy::main_policy(view, problems);
         let MainPolicy {
             closed,
             policy,
             split,
-        } = policy::main_policy(view, problems);
+            paths,
+            https,
+            site,
+        } = main;
+        let plain = Policy {
+            rewrite: None,
+            ..policy.clone()
+        };
+        let rewrites = |path: &RulePath<'_>| paths.rewrites(&path.key.path);
         let terms = Terms {
             closed,
-            policy: policy.into_shared(),
             split: Arc::new(split),
+            plain: plain.into_shared(),
+            rewriting: policy.into_shared(),
+            regex: paths.regex || rules.paths.iter().chain(&implied).any(rewrites),
+            paths,
+            https,
         };
         drafts.hosts.extend(rules.hosts.iter().cloned());
-        defaults.push((view, rules::default_paths(view, &rules), terms.clone()));
+        sites.push(Site {
+            view,
+            hosts: rules
+                .hosts
+                .iter()
+                .chain(implied.iter().map(|it| &it.key.host))
+                .cloned()
+                .collect(),
+            terms: site,
+        });
+        defaults.push((view, implied, terms.clone()));
         add(view, rules.paths, &terms, &mut drafts, backends, problems);
     }
     for (view, paths, terms) in defaults {
         add(view, paths, &terms, &mut drafts, backends, problems);
     }
+    regex::settle(mains, strict, &mut drafts, problems);
+    site::settle(&sites, &mut drafts, problems);
     drafts
 }
 
@@ -90,8 +154,24 @@ pub(super) fn locations<'c>(
 #[derive(Clone)]
 struct Terms {
     closed: Option<BackendFault>,
-    policy: Option<Arc<Policy>>,
     split: Arc<SplitWish>,
+    /// For paths that are not rewritten.
+    plain: Option<Arc<Policy>>,
+    /// For paths that are.
+    rewriting: Option<Arc<Policy>>,
+    /// Whether its paths are patterns.
+    regex: bool,
+    paths: PathTerms,
+    https: HttpsTerms,
+}
+
+impl Terms {
+    fn policy(&self, path: &str) -> Option<Arc<Policy>> {
+        match self.paths.rewrites(path) {
+            true => self.rewriting.clone(),
+            false => self.plain.clone(),
+        }
+    }
 }
 
 fn add(
@@ -110,6 +190,7 @@ fn add(
         let field = path.place.backend();
         let effect = "the path answers 503";
         let key = backends.find(&view.subject, path.backend, &field, effect, problems);
+        let policy = terms.policy(&path.key.path);
         drafts.add(Draft {
             key: path.key,
             owner: view.subject.object.clone(),
@@ -117,8 +198,13 @@ fn add(
                 key,
                 closed: terms.closed,
             },
-            policy: terms.policy.clone(),
+            policy,
             wish: Arc::clone(&terms.split),
+            place: path.place,
+            regex: terms.regex,
+            pattern: None,
+            left_out: false,
+            https: terms.https,
             implicit: matches!(path.place, Place::DefaultBackend),
             canaries: Vec::new(),
         });

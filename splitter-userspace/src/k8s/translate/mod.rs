@@ -1,7 +1,7 @@
 //! Objects to a Snapshot: pure, without I/O, clock or chance.
 //!
 //! In steps, each in its own file: which Ingresses are ours (`class`), in which order (`age`);
-//! main Ingresses to Locations (`mains`, on `rules`, `host`, `path`, `policy`), their Services to
+//! main Ingresses to Locations (`mains`, on `rules`, `host`, `path`, `policy`, `regex`, `site`), their Services to
 //! Backends (`backends`, `slices`); canaries (`canary…`, `pattern`) onto the Locations (`attach`,
 //! `weights`, `split`); all of it sorted into the Snapshot (`assemble`). A fault in one object is a Problem
 //! and touches nothing else.
@@ -25,8 +25,10 @@ mod path;
 mod pattern;
 mod policy;
 mod reference;
+mod regex;
 mod report;
 mod rules;
+mod site;
 mod slices;
 mod split;
 mod split_policy;
@@ -95,7 +97,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
     let mut secrets = Secrets::index(objects);
     let tls = tls::hosts(&mains, &mut secrets, &mut problems);
     let mut backends = Backends::index(objects);
-    let mut drafts = mains::locations(&mains, &mut backends, &mut problems);
+    let mut drafts = mains::locations(&mains, settings.strict_nginx, &mut backends, &mut problems);
     attach::attach(&canaries, &mut drafts, &mut backends, &mut problems);
     let snapshot = Snapshot {
         tls,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::Pattern;
+use crate::model::{PathPattern, Pattern};
 
 /// The patterns compiled so far: the same text stands on many Ingresses, and compiling is dear.
 #[derive(Default)]
@@ -28,13 +28,30 @@ pub(super) fn compile(text: &str) -> Result<Pattern, String> {
     if let Some(difference) = difference(text) {
         return Err(difference.to_owned());
     }
-    Pattern::new(text).map_err(|error| match error {
+    Pattern::new(text).map_err(shown)
+}
+
+/// Compiles the texts of a path, or says why one cannot be used.
+pub(super) fn compile_path(texts: &[&str]) -> Result<PathPattern, String> {
+    for text in texts {
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("blanks and letters other than those of ASCII must be encoded".to_owned());
+        }
+        if let Some(difference) = difference(text) {
+            return Err(difference.to_owned());
+        }
+    }
+    PathPattern::new(texts).map_err(shown)
+}
+
+fn shown(error: regex::Error) -> String {
+    match error {
         regex::Error::Syntax(text) => last_line(&text),
         regex::Error::CompiledTooBig(limit) => {
             format!("the compiled pattern takes more than {limit} bytes")
         }
         other => other.to_string(),
-    })
+    }
 }
 
 /// The engine draws a picture of the pattern over several lines; the last one says what is wrong.

@@ -9,7 +9,9 @@ mod cors;
 mod exchange;
 mod limits;
 mod redirect;
+mod rewrite;
 mod split;
+mod template;
 
 use std::sync::Arc;
 
@@ -20,8 +22,10 @@ pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
 pub use cors::{Cors, Origin, Origins};
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use limits::{Rate, RateLimits};
-pub use redirect::Redirect;
+pub use redirect::{HttpsRedirect, Redirect};
+pub use rewrite::Rewrite;
 pub use split::SplitPolicy;
+pub use template::{Piece, Template, TemplateError, Variable};
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
 /// `Policy` at all, so that it pays for none.
@@ -30,6 +34,12 @@ pub struct Policy {
     /// Answers every request by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<Redirect>,
+    /// Answers requests that came by cleartext HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub https: Option<HttpsRedirect>,
+    /// The path that the pods see, instead of the client's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewrite: Option<Rewrite>,
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,

@@ -12,10 +12,11 @@ use super::pool::{OpenError, Opened};
 use super::stream::{Hold, Upload};
 use crate::model::Failures;
 use crate::proxy::body::{self, RequestBody};
+use crate::proxy::codec::Outgoing;
 use crate::proxy::fault::Fault;
 use crate::proxy::forward::{Answered, Exchanged};
 use crate::proxy::journal::Journal;
-use crate::proxy::retry::{Copy, TryFailed};
+use crate::proxy::retry::{TryFailed, may_repeat};
 use crate::proxy::terms::Terms;
 use crate::proxy::worker::Worker;
 
@@ -25,42 +26,43 @@ const ROUNDS: usize = 4;
 /// Sends `request`, which is one of HTTP/2 already, to this Endpoint.
 ///
 /// # Errors
-/// Why nobody answered, and the request if it may be sent to somebody else.
+/// Why nobody answered, and the body if the request may be sent to somebody else.
 pub async fn try_endpoint(
     worker: &Rc<Worker>,
     endpoint: SocketAddr,
-    request: Request<RequestBody>,
+    request: &Outgoing<'_>,
+    body: RequestBody,
     terms: &Terms,
     journal: &mut Journal,
 ) -> Result<Answered, TryFailed> {
     let on = terms.retry.on;
-    let mut request = request;
+    let mut body = body;
     for round in 1.. {
         let Opened { hold, connect } = match worker.http2().open(endpoint, terms).await {
             Ok(opened) => opened,
             Err(OpenError::Io(e)) => {
                 tracing::debug!(%endpoint, error = %e, "an endpoint did not accept");
-                return Err(TryFailed::connecting(&e, request, on));
+                return Err(TryFailed::connecting(&e, body, on));
             }
             Err(OpenError::Full) => break,
         };
         if let (Some(record), Some(_)) = (&mut journal.upstream, connect) {
             record.connect = connect;
         }
-        let copy = Copy::of(&request, &terms.retry);
-        let failed = match exchange(hold, request).await {
+        let repeat = body.is_empty() && may_repeat(&request.parts.method, &terms.retry);
+        let failed = match exchange(hold, written(request, body)).await {
             Ok((response, hold)) => {
                 let bad = on.has(Failures::status(response.status().as_u16()));
                 let exchanged = Exchanged::Http2 { response, hold };
-                return Ok((exchanged, copy.filter(|_| bad).map(Copy::into_request)));
+                return Ok((exchanged, (bad && repeat).then_some(RequestBody::Empty)));
             }
             Err(failed) => failed,
         };
         tracing::debug!(%endpoint, error = ?failed.error, "an exchange failed");
         match failed.unsent {
             // The connection ended before it took the request: nobody's fault.
-            Some(unsent) if round < ROUNDS => request = unsent,
-            _ => return Err(failed.judge(copy, journal.upload.as_deref(), on)),
+            Some(unsent) if round < ROUNDS => body = unsent,
+            _ => return Err(failed.judge(repeat, journal.upload.as_deref(), on)),
         }
     }
     Err(TryFailed {
@@ -71,16 +73,27 @@ pub async fn try_endpoint(
     })
 }
 
+/// The request for one try.
+fn written(request: &Outgoing<'_>, body: RequestBody) -> Request<RequestBody> {
+    let parts = request.parts;
+    let mut request = Request::new(body);
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = parts.uri.clone();
+    *request.version_mut() = parts.version;
+    *request.headers_mut() = parts.headers.clone();
+    request
+}
+
 /// Why an exchange failed.
 struct Failed {
-    /// The request, if nothing of it was sent.
-    unsent: Option<Request<RequestBody>>,
+    /// The request's body, if nothing of the request was sent.
+    unsent: Option<RequestBody>,
     timed_out: bool,
     error: Option<hyper::Error>,
 }
 
 impl Failed {
-    fn judge(self, copy: Option<Copy>, upload: Option<&body::Upload>, on: Failures) -> TryFailed {
+    fn judge(self, repeat: bool, upload: Option<&body::Upload>, on: Failures) -> TryFailed {
         let waits = upload.is_some_and(|upload| upload.waiting.get());
         let (fault, kind) = match upload.and_then(|upload| upload.fault.get()) {
             Some(fault) => (fault, Failures::NONE),
@@ -88,11 +101,11 @@ impl Failed {
             None if self.timed_out => (Fault::UpstreamTimeout, Failures::TIMEOUT),
             None => (Fault::UpstreamRefused, Failures::ERROR),
         };
-        let copy = copy.map(Copy::into_request);
+        let repeated = repeat.then_some(RequestBody::Empty);
         TryFailed {
             fault,
             kind,
-            again: self.unsent.or(copy).filter(|_| on.has(kind)),
+            again: self.unsent.or(repeated).filter(|_| on.has(kind)),
             eject: false,
         }
     }
@@ -116,7 +129,7 @@ async fn exchange(
     match answered {
         Some(Ok(response)) => Ok((response, hold)),
         Some(Err(mut e)) => Err(Failed {
-            unsent: e.take_message().map(|it| it.map(Upload::into_body)),
+            unsent: e.take_message().map(|it| it.into_body().into_body()),
             timed_out: stream.is_expired() || hold.connection().is_expired(),
             error: Some(e.into_error()),
         }),

@@ -1,6 +1,5 @@
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
-use hyper::body::Body;
 
 use crate::config::Limits;
 use crate::model::{Policy, Protocol};
@@ -17,7 +16,7 @@ pub fn admit(
     headers: &HeaderMap,
     body: &RequestBody,
 ) -> Result<(), Fault> {
-    if body.is_end_stream() {
+    if body.is_empty() {
         return Ok(());
     }
     let most = policy.and_then(|policy| policy.body_max);

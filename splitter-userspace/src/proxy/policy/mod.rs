@@ -8,6 +8,7 @@ mod cors;
 mod limits;
 mod redirect;
 mod reply;
+mod rewrite;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,12 +18,13 @@ use http::{HeaderMap, HeaderValue, Version, request, response};
 
 pub use body::admit;
 pub use reply::{Refusal, Reply};
+pub use rewrite::Rewritten;
 
 use super::fault::Fault;
 use super::journal::Journal;
 use super::limiter::{Hold, Limiter, Nanos};
 use crate::model::{Policy, Protocol};
-use crate::routing::{Aim, Held};
+use crate::routing::{Aim, Held, Wanted};
 
 /// What the gates look at.
 pub struct Asked<'a> {
@@ -34,6 +36,8 @@ pub struct Asked<'a> {
     pub limiter: &'a Arc<Limiter>,
     /// When it came.
     pub now: Nanos,
+    /// What it asks for.
+    pub wanted: Wanted<'a>,
 }
 
 /// What is kept of a request for the policies until it ends.
@@ -59,7 +63,12 @@ pub fn enter(policy: &Policy, asked: &Asked<'_>, passage: &mut Passage) -> Resul
         }
     }
     if let Some(redirect) = &policy.redirect {
-        return Err(redirect::reply(redirect).into());
+        return Err(redirect::reply(redirect, &asked.wanted).into());
+    }
+    if let Some(https) = policy.https
+        && let Some(reply) = redirect::to_https(https, &asked.wanted)
+    {
+        return Err(reply.into());
     }
     if let Some(limits) = &policy.limits {
         passage.held = limits::enter(limits, asked.limiter, asked.client, asked.now)?;

@@ -1,5 +1,9 @@
 //! The bytes of a socket that wait for the end of the turn.
 
+use std::rc::Rc;
+
+use super::Socket;
+
 /// Up to this much is copied and held until the end of the turn; more goes out at once.
 pub const HOLD: usize = 16 * 1024;
 
@@ -30,5 +34,57 @@ impl Held {
                 self.bytes = Vec::new();
             }
         }
+    }
+}
+
+impl Socket {
+    /// Has `write` append to what is held, however much that is: for what is small and must not wait.
+    pub fn hold(self: &Rc<Self>, write: impl FnOnce(&mut Vec<u8>)) {
+        match self.session.get() {
+            None => write(&mut self.held.borrow_mut().bytes),
+            Some(session) => {
+                let mut plain = Vec::new();
+                write(&mut plain);
+                session.hold(&plain);
+            }
+        }
+        self.mark_dirty();
+    }
+
+    /// How many bytes are held.
+    pub fn held(&self) -> usize {
+        match self.session.get() {
+            None => self.held.borrow().pending().len(),
+            Some(session) => session.held(),
+        }
+    }
+
+    /// Whether the kernel took no more when it was asked last.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked.get()
+    }
+
+    /// Forgets what has been sent: see [`Self::has_sent`].
+    pub fn begin(&self) {
+        self.sent.set(false);
+    }
+
+    /// Whether anything has gone to the kernel since [`Self::begin`].
+    pub fn has_sent(&self) -> bool {
+        self.sent.get()
+    }
+
+    /// Drops what is held, and sends nothing more: nobody is to get it.
+    pub fn discard(&self) {
+        self.drop_held();
+        if let Some(session) = self.session.get() {
+            session.give_up();
+        }
+    }
+
+    pub(super) fn drop_held(&self) {
+        let mut held = self.held.borrow_mut();
+        let pending = held.pending().len();
+        held.consume(pending);
     }
 }

@@ -27,7 +27,8 @@ use std::time::Duration;
 use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::unix::AsyncFd;
 
-use held::{HOLD, HOLD_MAX, Held};
+use held::Held;
+pub use held::{HOLD, HOLD_MAX};
 
 pub use session::{HandshakeError, Session};
 
@@ -79,6 +80,8 @@ pub struct Socket {
     send_deadline: Cell<Tick>,
     send_timeout: Cell<Duration>,
     expired: Cell<bool>,
+    /// Whether anything has been sent since [`Socket::begin`].
+    sent: Cell<bool>,
     /// What is between the bytes here and those on the wire; nothing for a cleartext connection.
     session: OnceCell<Box<Session>>,
 }
@@ -110,6 +113,7 @@ impl Socket {
             send_deadline: Cell::new(0),
             send_timeout: Cell::new(send_timeout),
             expired: Cell::new(false),
+            sent: Cell::new(false),
             session: OnceCell::new(),
         });
         clock.watch(&socket);
@@ -285,6 +289,7 @@ impl Socket {
             };
             if sent != Err(rustix::io::Errno::INTR) {
                 if sent.is_ok() {
+                    self.sent.set(true);
                     self.progress();
                     self.send_deadline.set(0);
                 }
@@ -382,10 +387,7 @@ impl Socket {
 
     /// Breaks the connection: the next call says why.
     fn fail(&self, error: io::Error) {
-        let mut held = self.held.borrow_mut();
-        let pending = held.pending().len();
-        held.consume(pending);
-        drop(held);
+        self.drop_held();
         *self.error.borrow_mut() = Some(error);
         wake(&self.write_waker);
         wake(&self.read_waker);

@@ -59,6 +59,26 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Takes `plain` to be sent, however much that is.
+    pub fn hold(&self, plain: &[u8]) {
+        let mut inner = self.0.borrow_mut();
+        inner.unsent += plain.len();
+        // Cannot fail: rustls has no limit here, and only holds it.
+        let _ = inner.tls.writer().write_all(plain);
+    }
+
+    /// How many plain bytes wait to be sent.
+    pub fn held(&self) -> usize {
+        self.0.borrow().unsent
+    }
+
+    /// Sends nothing more.
+    pub fn give_up(&self) {
+        self.0.borrow_mut().broken = true;
+    }
+}
+
 impl Inner {
     /// Hands what was received to rustls, until there is something to read or nothing is left.
     fn feed(&mut self, mut received: &[u8]) -> Result<(), rustls::Error> {

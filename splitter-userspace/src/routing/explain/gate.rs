@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::Query;
-use crate::model::{Addresses, Policy, RateLimits};
+use crate::model::{Addresses, HttpsRedirect, Policy, RateLimits};
+use crate::routing::{Scheme, Wanted};
 
 /// One gate and what it says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,7 +18,7 @@ pub struct GateStep {
 }
 
 /// The gates in the order in which the proxy asks them; those after one that answers are shown, too.
-pub(super) fn steps(policy: &Policy, query: &Query<'_>) -> Vec<GateStep> {
+pub(super) fn steps(policy: &Policy, query: &Query<'_>, wanted: &Wanted<'_>) -> Vec<GateStep> {
     let mut steps = Vec::new();
     if let Some(cors) = &policy.cors {
         let allowed = cors.origins.allow(query.headers.get(http::header::ORIGIN));
@@ -34,9 +35,12 @@ pub(super) fn steps(policy: &Policy, query: &Query<'_>) -> Vec<GateStep> {
     if let Some(redirect) = &policy.redirect {
         steps.push(GateStep {
             name: "redirect",
-            says: format!("sends every client to {}", redirect.target),
+            says: format!("sends every client to {}", wanted.redirected(redirect)),
             answers: Some(redirect.status),
         });
+    }
+    if let Some(redirect) = policy.https {
+        steps.extend(https(redirect, wanted));
     }
     if let Some(limits) = &policy.limits {
         steps.push(self::limits(limits, query));
@@ -70,6 +74,24 @@ fn limits(limits: &RateLimits, query: &Query<'_>) -> GateStep {
         says,
         answers: None,
     }
+}
+
+/// It depends on how the client came, which is not told.
+fn https(redirect: HttpsRedirect, wanted: &Wanted<'_>) -> Option<GateStep> {
+    let by_http = Wanted {
+        scheme: Scheme::Http { secured: true },
+        ..*wanted
+    };
+    let target = by_http.by_https(redirect)?;
+    let only = match redirect.forced {
+        true => "",
+        false => ", where https is served or a trusted balancer says how they came",
+    };
+    Some(GateStep {
+        name: "https-redirect",
+        says: format!("sends clients that came by http to {target} with 308{only}"),
+        answers: None,
+    })
 }
 
 fn addresses(lists: &Addresses, query: &Query<'_>) -> GateStep {

@@ -51,7 +51,7 @@ pub(super) fn hosts(snapshot: &Snapshot, name: &str) -> Vec<HostCandidate> {
         .into_iter()
         .flatten()
     {
-        let exists = snapshot.hosts.iter().any(|host| host.pattern == pattern);
+        let exists = snapshot.hosts.iter().any(|host| host.is_for(&pattern));
         candidates.push(HostCandidate { pattern, exists });
         if exists {
             break;
@@ -92,6 +92,7 @@ fn best(locations: &[&Arc<Location>], path: &str) -> Option<usize> {
     let snapshot = Snapshot {
         hosts: vec![Host {
             pattern: HostPattern::Any,
+            aliases: Vec::new(),
             locations: ids.collect(),
         }],
         locations: locations

@@ -8,7 +8,8 @@ use crate::model::{
     STABLE, Snapshot, Test,
 };
 use crate::routing::{
-    self, Chosen, Decision, Draw, Reason, Shown, ask, decide, held, resolve, seen,
+    self, Chosen, Decision, Draw, Reason, Scheme, Shown, Wanted, ask, decide, held, resolve,
+    rewrite, seen,
 };
 
 /// What session affinity makes of the request, before any rule.
@@ -106,14 +107,22 @@ pub enum Answered {
 }
 
 pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>) -> Answer {
+    let wanted = Wanted {
+        scheme: Scheme::Http { secured: false },
+        http_host: query.host,
+        outer_host: None,
+        path: query.path,
+        query: query.query,
+        pattern: location.pattern.as_ref(),
+    };
     let policy = location.policy.as_deref();
-    let gates = policy.map_or_else(Vec::new, |it| gate::steps(it, query));
+    let gates = policy.map_or_else(Vec::new, |it| gate::steps(it, query, &wanted));
     let closed = gates
         .iter()
         .find_map(|step| Some((step.name, step.answers?)));
     let split = &location.split;
     let shown = &Shown {
-        query: query.query,
+        query: query.query.unwrap_or_default(),
         client: query.client.unwrap_or(UNKNOWN),
         ..Shown::of(query.headers)
     };
@@ -126,7 +135,7 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
             .and_then(|affinity| held(affinity, shown.headers)),
         ..*shown
     };
-    let mut draw = Asked(false);
+    let mut draw = Drawn(false);
     let decision = decide(split, &shown, &split.weights(), &mut draw);
     Answer {
         location: location.key.clone(),
@@ -134,6 +143,9 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
         session,
         rules: rules(location, &shown, decision),
         policy: location.policy.clone(),
+        rewritten: policy
+            .and_then(|policy| policy.rewrite.as_ref())
+            .map(|it| rewrite(it, &wanted).map_or_else(|_| String::new(), |it| it.to_string())),
         variants: variants(snapshot, location),
         gates,
         answered: if let Some((gate, status)) = closed {
@@ -147,9 +159,9 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
 }
 
 /// Remembers whether chance was asked.
-struct Asked(bool);
+struct Drawn(bool);
 
-impl Draw for Asked {
+impl Draw for Drawn {
     fn point(&mut self, _total: u32) -> u32 {
         self.0 = true;
         0

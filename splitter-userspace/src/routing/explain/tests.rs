@@ -17,8 +17,8 @@ fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> E
         method: &Method::GET,
         host,
         path,
+        query: None,
         headers: &headers,
-        query: "",
         client: None,
     };
     explain(snapshot, &Router::build(snapshot), &query)
@@ -276,7 +276,7 @@ fn gates(policy: crate::model::Policy, client: &str) -> (Vec<String>, Answered) 
         host: "shop.example",
         path: "/",
         headers: &HeaderMap::new(),
-        query: "",
+        query: None,
         client: client.parse().ok(),
     };
     match explain(&snapshot, &Router::build(&snapshot), &query).outcome {

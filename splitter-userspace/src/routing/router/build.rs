@@ -3,6 +3,7 @@ use std::borrow::Cow;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::patterns::Patterns;
 use super::{EXACT, Entry, Host, Router, Rule, Table, Text, WILDCARD, hash, path};
 use crate::model::{HostPattern, Location, LocationId, PathKind, Snapshot};
 
@@ -10,6 +11,7 @@ pub(super) fn build(snapshot: &Snapshot) -> Router {
     let mut router = Router {
         hosts: Table::with_capacity(snapshot.hosts.len()),
         rules: Table::with_capacity(snapshot.locations.len()),
+        patterns: Patterns::default(),
         wildcards: false,
         any: None,
     };
@@ -19,22 +21,36 @@ pub(super) fn build(snapshot: &Snapshot) -> Router {
             root: None,
             depths: 0,
             deepest: 0,
+            patterned: false,
         };
         for id in &host.locations {
             if let Some(location) = snapshot.location(*id) {
-                add_path(&mut router.rules, snapshot, &mut built, *id, location);
+                match &location.pattern {
+                    Some(pattern) => {
+                        built.patterned = true;
+                        router.patterns.add(built.number, pattern, *id);
+                    }
+                    None => add_path(&mut router.rules, snapshot, &mut built, *id, location),
+                }
             }
         }
-        match &host.pattern {
-            HostPattern::Exact(name) => *router.hosts.entry(EXACT, name, built) = built,
-            HostPattern::Wildcard(name) => {
-                router.wildcards = true;
-                *router.hosts.entry(WILDCARD, name, built) = built;
-            }
-            HostPattern::Any => router.any = Some(built),
+        for pattern in host.aliases.iter().chain([&host.pattern]) {
+            add_host(&mut router, pattern, built);
         }
     }
+    router.patterns.sort();
     router
+}
+
+fn add_host(router: &mut Router, pattern: &HostPattern, built: Host) {
+    match pattern {
+        HostPattern::Exact(name) => *router.hosts.entry(EXACT, name, built) = built,
+        HostPattern::Wildcard(name) => {
+            router.wildcards = true;
+            *router.hosts.entry(WILDCARD, name, built) = built;
+        }
+        HostPattern::Any => router.any = Some(built),
+    }
 }
 
 fn add_path(
@@ -47,7 +63,7 @@ fn add_path(
     let path = stored(&location.key.path);
     let path = match location.key.kind {
         PathKind::Exact => &path,
-        PathKind::Prefix => path.trim_end_matches('/'),
+        PathKind::Prefix | PathKind::Regex => path.trim_end_matches('/'),
     };
     let place = if path.is_empty() {
         &mut host.root
@@ -56,7 +72,7 @@ fn add_path(
         let rule = rules.entry(host.number, path, Rule::default());
         match location.key.kind {
             PathKind::Exact => &mut rule.exact,
-            PathKind::Prefix => &mut rule.prefix,
+            PathKind::Prefix | PathKind::Regex => &mut rule.prefix,
         }
     };
     if place.is_none_or(|other| length(snapshot, id) > length(snapshot, other)) {

@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
+
 use super::*;
-use crate::model::PathKind::{self, Exact, Prefix};
+use crate::model::PathKind::{self, Exact, Prefix, Regex};
+use crate::model::PathPattern;
 use crate::routing::fixtures::{Line, key, snapshot};
 use crate::routing::normalize;
 
@@ -328,4 +331,92 @@ fn entries_fill_a_cache_line() {
 #[test]
 fn keys_name_themselves() {
     assert_eq!(key(&("", "/", Prefix)).to_string(), "*/ (Prefix)");
+}
+
+/// What a host finds with these rules, of which those of the kind Regex are patterns.
+fn with_patterns(lines: &[(&str, PathKind)], path: &str) -> Option<String> {
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|(path, kind)| ("a", *path, *kind))
+        .collect();
+    let mut snapshot = snapshot(&lines);
+    for location in &mut snapshot.locations {
+        if location.key.kind == Regex {
+            let pattern = PathPattern::new(&[&location.key.path]).unwrap();
+            Arc::make_mut(location).pattern = Some(pattern);
+        }
+    }
+    match Router::build(&snapshot).find("a", path) {
+        Found::Location(id) => Some(snapshot.location(id)?.key.path.to_string()),
+        Found::Ambiguous => Some("ambiguous".to_owned()),
+        Found::NoHost | Found::NoPath(_) => None,
+    }
+}
+
+#[test]
+fn the_longest_pattern_comes_first_whatever_it_matches() {
+    let lines = [
+        ("/a.*", Regex),
+        ("/aaa", Regex),
+        ("/(.*)", Regex),
+        ("/b[0-9]", Regex),
+        ("/b[0-8]", Regex),
+    ];
+    for (path, expected) in [
+        ("/aaaa", Some("/(.*)")),
+        ("/AAA", Some("/(.*)")),
+        ("/b1", Some("/b[0-9]")),
+        ("/b9", Some("/b[0-9]")),
+        ("/", Some("/(.*)")),
+    ] {
+        assert_eq!(with_patterns(&lines, path).as_deref(), expected, "{path}");
+    }
+    assert_eq!(with_patterns(&lines[3..], "/c"), None);
+}
+
+#[test]
+fn patterns_and_other_rules_of_a_host_are_ordered_by_length() {
+    let lines = [
+        ("/(.*)", Regex),
+        ("/api", Prefix),
+        ("/api/v[0-9]+", Regex),
+        ("/x", Prefix),
+        ("/", Prefix),
+        ("/ping", Exact),
+        ("/pin.*/?", Regex),
+    ];
+    for (path, expected) in [
+        // As long with its slash, and behind `(` in the alphabet.
+        ("/api", "/api"),
+        ("/api/x", "/api"),
+        ("/api/v1/x", "/api/v[0-9]+"),
+        ("/API/x", "/(.*)"),
+        ("/apix", "/(.*)"),
+        // Shorter than the pattern.
+        ("/x/y", "/(.*)"),
+        ("/", "/(.*)"),
+        // Exact wins over everything.
+        ("/ping", "/ping"),
+        ("/PING", "/pin.*/?"),
+    ] {
+        let found = with_patterns(&lines, path);
+        assert_eq!(found.as_deref(), Some(expected), "{path}");
+    }
+}
+
+#[test]
+fn readings_that_match_other_patterns_are_ambiguous() {
+    let lines = [("/api/(.*)", Regex), ("/admin/(.*)", Regex), ("/x", Prefix)];
+    for (path, expected) in [
+        ("/api/%61/b", Some("/api/(.*)")),
+        ("/api/a%2Fb//c;d", Some("/api/(.*)")),
+        ("/api/../admin/x", Some("ambiguous")),
+        ("/api/..%2fadmin/x", Some("ambiguous")),
+        ("/api/%2e%2e/x", Some("ambiguous")),
+        ("/api//x", Some("/api/(.*)")),
+        ("/%", Some("ambiguous")),
+    ] {
+        let found = with_patterns(&lines, path);
+        assert_eq!(found.as_deref(), expected, "{path}");
+    }
 }

@@ -178,6 +178,12 @@ pub const STEERING_MODE: Family = Family::gauge(
     "splitter_steering_mode",
     "1 for the way connections reach the pools",
 );
+/// Interim answers of backends, labels `pool` and `result`.
+pub const INTERIM_ANSWERS: Family = Family::counter(
+    "splitter_interim_answers_total",
+    "Interim answers (1xx) of backends, by result: passed to the client, or dropped as it could not \
+     take them (HTTP/2, or an answer before it still on its way)",
+);
 /// Times that the NICs that lead outside became others, label `result`: `moved`, `without-xdp`.
 pub const INTERFACE_CHANGES: Family = Family::counter(
     "splitter_interface_changes_total",

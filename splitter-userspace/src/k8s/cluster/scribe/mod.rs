@@ -30,6 +30,9 @@ use statuses::Statuses;
 /// For one request to be answered.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Between two looks at everything that is served.
+const PACE: Duration = Duration::from_millis(100);
+
 /// Requests at a time.
 const AT_A_TIME: usize = 16;
 
@@ -141,6 +144,8 @@ impl Scribe {
                     .store(self.lease.is_held(), Ordering::Relaxed);
             }
             again = self.write().await;
+            // Each write comes back as a change: many of them are looked at together.
+            tokio::time::sleep(PACE).await;
         }
         self.leave().await;
     }
@@ -187,6 +192,10 @@ impl Scribe {
             let key: Key = (name.namespace.as_str().into(), name.name.as_str().into());
             let service = self.desk.published.get(&key);
             return service.map(|it| addresses::of_service(&it));
+        }
+        if !self.pods.is_filled() {
+            // Our own node alone would be written everywhere, and soon be wrong.
+            return None;
         }
         let own = self.desk.node_name.as_deref();
         let names = self.ready.names().chain(own);

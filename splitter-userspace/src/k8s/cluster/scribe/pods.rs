@@ -35,19 +35,36 @@ pub(super) fn follow(desk: &Desk, store: Store<Pod>) -> impl Future<Output = Inf
     let changed = Arc::clone(&desk.changed);
     let is_pod = !pod_namespace.is_empty() && !pod_name.is_empty();
     async move {
-        if is_pod && let Some(selector) = common_labels(&api, &pod_name).await {
-            reflect(api, &selector, store, changed).await
-        } else {
-            std::future::pending().await
+        let selector = match is_pod {
+            true => common_labels(&api, &pod_name).await,
+            false => None,
+        };
+        match selector {
+            Some(selector) => reflect(api, &selector, store, changed).await,
+            None => {
+                // There is nobody to wait for.
+                store.give_up();
+                changed.notify_one();
+                std::future::pending().await
+            }
         }
     }
 }
 
-/// The selector of our own pod's labels, once it can be read.
+/// The selector of our own pod's labels, once it can be read; none when it cannot be.
 async fn common_labels(api: &Api<Pod>, name: &str) -> Option<String> {
     loop {
         match api.get(name).await {
             Ok(pod) => return selector(&pod),
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
+                let why = status.message.as_str();
+                tracing::warn!(
+                    name,
+                    why,
+                    "cannot read our own pod; other nodes are not known"
+                );
+                return None;
+            }
             Err(error) => {
                 let error = chain(&error);
                 tracing::debug!(error, "cannot read our own pod; trying again");

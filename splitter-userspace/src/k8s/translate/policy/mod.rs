@@ -7,10 +7,14 @@ pub(super) mod affinity;
 mod body;
 mod cors;
 mod exchange;
+mod flag;
+mod https;
 mod limits;
 mod protocol;
 mod redirect;
 mod retry;
+mod rewrite;
+mod site;
 mod unsupported;
 mod upstream_host;
 
@@ -18,6 +22,9 @@ use super::View;
 use super::report::Problems;
 use crate::model::{BackendFault, Policy};
 
+pub(super) use https::HttpsTerms;
+pub(super) use rewrite::PathTerms;
+pub(super) use site::SiteTerms;
 pub(super) use unsupported::canary_policy;
 #[cfg(test)]
 pub(super) use unsupported::is_canarys;
@@ -27,6 +34,7 @@ const SUPPORTED: &[&str] = &[
     "affinity",
     "affinity-mode",
     "allowlist-source-range",
+    "app-root",
     "backend-protocol",
     "client-body-buffer-size",
     "cors-allow-credentials",
@@ -38,6 +46,8 @@ const SUPPORTED: &[&str] = &[
     "denylist-source-range",
     "enable-access-log",
     "enable-cors",
+    "force-ssl-redirect",
+    "from-to-www-redirect",
     "limit-allowlist",
     "limit-burst-multiplier",
     "limit-connections",
@@ -46,6 +56,7 @@ const SUPPORTED: &[&str] = &[
     "limit-whitelist",
     "permanent-redirect",
     "permanent-redirect-code",
+    "preserve-trailing-slash",
     "proxy-body-size",
     "proxy-buffer-size",
     "proxy-buffering",
@@ -60,6 +71,8 @@ const SUPPORTED: &[&str] = &[
     "proxy-read-timeout",
     "proxy-request-buffering",
     "proxy-send-timeout",
+    "rewrite-target",
+    "server-alias",
     "session-cookie-change-on-failure",
     "session-cookie-conditional-samesite-none",
     "session-cookie-domain",
@@ -69,14 +82,16 @@ const SUPPORTED: &[&str] = &[
     "session-cookie-path",
     "session-cookie-samesite",
     "session-cookie-secure",
+    "ssl-redirect",
     "temporal-redirect",
     "temporal-redirect-code",
     "upstream-vhost",
+    "use-regex",
     "whitelist-source-range",
+    "x-forwarded-prefix",
 ];
 
 /// What an Ingress asks for, for all its Locations.
-#[derive(Default)]
 pub(super) struct MainPolicy {
     /// The fault that all its Locations answer with, if serving them regardless would be wrong.
     pub closed: Option<BackendFault>,
@@ -84,6 +99,12 @@ pub(super) struct MainPolicy {
     pub policy: Policy,
     /// What it says of their Splits.
     pub split: SplitWish,
+    /// What it says about its paths; `policy` is for those that are rewritten.
+    pub paths: PathTerms,
+    /// What it says about https.
+    pub https: HttpsTerms,
+    /// What it says for its hosts.
+    pub site: SiteTerms,
 }
 
 /// What a main Ingress says of the Splits of its Locations.
@@ -95,20 +116,25 @@ pub(super) struct SplitWish {
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
+    let (paths, rewrite) = rewrite::read(view, problems);
     let mut closed = Closed(unsupported::close(view, problems));
     let addresses = closed.unless(addresses::read(view, problems));
     let mut exchange = exchange::read(view, problems);
     if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
         exchange.protocol = protocol;
     }
+    let broken = paths.broken.then_some(BackendFault::RewriteInvalid);
     MainPolicy {
-        closed: closed.0,
+        closed: closed.0.or(broken),
         policy: Policy {
             addresses,
             cors: cors::read(view, problems),
             limits: limits::read(view, problems),
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
+            // It depends on the host, see `site`.
+            https: None,
+            rewrite,
             exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
@@ -116,6 +142,9 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         split: SplitWish {
             affinity: affinity::read(view, problems),
         },
+        paths,
+        https: https::read(view, problems),
+        site: site::read(view, problems),
     }
 }
 

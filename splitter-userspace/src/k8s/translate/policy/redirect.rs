@@ -4,7 +4,7 @@ use crate::k8s::translate::View;
 use crate::k8s::translate::canary::given;
 use crate::k8s::translate::golang::atoi;
 use crate::k8s::translate::report::Problems;
-use crate::model::Redirect;
+use crate::model::{Redirect, Template};
 
 /// Statuses that `permanent-redirect-code` and `temporal-redirect-code` may name.
 const CODES: std::ops::RangeInclusive<i64> = 300..=308;
@@ -18,19 +18,26 @@ pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> Option<Redirect>
 fn one(view: &View<'_>, name: &str, default: u16, problems: &mut Problems) -> Option<Redirect> {
     let annotation = given(view, name, problems)?;
     let target = annotation.value.trim();
-    if HeaderValue::from_str(target).is_err() || target.contains(char::is_whitespace) {
-        problems.error(
-            &view.subject,
-            annotation.field(),
-            "redirect-invalid",
-            format!("{target:?} is no URL"),
-            "it counts as not set: requests go to the Service",
-        );
-        return None;
+    let read = match Template::parse(target) {
+        Err(error) => Err(format!("{target:?}: {error}")),
+        Ok(_) if HeaderValue::from_str(target).is_err() || target.contains(char::is_whitespace) => {
+            Err(format!("{target:?} is no URL"))
+        }
+        Ok(target) => Ok(target),
+    };
+    match read {
+        Ok(target) => Some(Redirect {
+            target,
+            status: code(view, &format!("{name}-code"), default, problems),
+            cut_slash: false,
+        }),
+        Err(why) => {
+            let effect = "it counts as not set: requests go to the Service";
+            let field = annotation.field();
+            problems.error(&view.subject, field, "redirect-invalid", why, effect);
+            None
+        }
     }
-    let status = code(view, &format!("{name}-code"), default, problems);
-    let target = target.into();
-    Some(Redirect { target, status })
 }
 
 fn code(view: &View<'_>, name: &str, default: u16, problems: &mut Problems) -> u16 {

@@ -105,16 +105,12 @@ impl Meaning {
 }
 
 /// What is off without the annotation as well.
-const SWITCHES: [&str; 9] = [
+const SWITCHES: &[&str] = &[
     "enable-cors",
     "enable-global-auth",
     "enable-opentelemetry",
-    "force-ssl-redirect",
-    "from-to-www-redirect",
     "service-upstream",
     "ssl-passthrough",
-    "ssl-redirect",
-    "use-regex",
 ];
 
 /// Whether raw nginx text holds a directive that can refuse a request.

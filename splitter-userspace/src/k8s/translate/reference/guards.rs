@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = rows! {
     "ssl-ciphers" Host Ignored "ciphers" "" "reported" "";
     "ssl-passthrough" Host Ignored "true, false" "false" "reported" "";
     "ssl-prefer-server-ciphers" Host Ignored "true, false" "" "reported" "";
-    "ssl-redirect" Location Ignored "true, false" "true with TLS" "reported; no redirect" "";
+    "ssl-redirect" Location Works "true, false" "true with TLS" "the default; reported" "perhaps";
     "stream-snippet" Host Ignored "nginx text" "" "never executed; reported" "";
     "whitelist-source-range" Location Works "the older name of `allowlist-source-range`" "everybody" "one bad entry closes the Ingress (503); reported" "office";
 };

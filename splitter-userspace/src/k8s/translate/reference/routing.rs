@@ -4,7 +4,7 @@ pub(super) const ROWS: &[Row] = rows! {
     "affinity" Pods Works "`cookie`" "none" "no affinity; reported" "ip";
     "affinity-canary-behavior" Canary Differs "`sticky`, `legacy`" "`sticky`" "`sticky`; reported. `legacy` has the rules win over the cookie" "";
     "affinity-mode" Pods Works "`balanced`, `persistent`" "`balanced`" "`balanced`; reported" "both";
-    "app-root" Host Ignored "a path" "none" "reported; `/` is not redirected" "";
+    "app-root" Host Works "a path" "none" "no redirect of `/`; reported" "";
     "canary" Canary Works "true, false (as Go reads them)" "false" "an ordinary Ingress, as in ingress-nginx; reported" "yes";
     "canary-by-cookie" Canary Works "a cookie's name" "no rule" "no rule; reported" "a b;c";
     "canary-by-header" Canary Works "a header's name" "no rule" "no rule; reported" "a;b";
@@ -19,8 +19,8 @@ pub(super) const ROWS: &[Row] = rows! {
     "enable-access-log" Location Works "true, false" "true" "it counts as not set; reported" "perhaps";
     "enable-opentelemetry" Location Ignored "true, false" "false" "reported" "";
     "enable-rewrite-log" Location Ignored "true, false" "false" "reported" "";
-    "force-ssl-redirect" Location Ignored "true, false" "false" "reported; no redirect" "";
-    "from-to-www-redirect" Host Ignored "true, false" "false" "reported; no redirect" "";
+    "force-ssl-redirect" Location Works "true, false" "false" "false; reported" "perhaps";
+    "from-to-www-redirect" Host Works "true, false" "false" "false; reported" "perhaps";
     "http2-push-preload" Location Ignored "true, false" "false" "reported; clients have dropped push" "";
     "load-balance" Pods Ignored "`round_robin`, `ewma`" "`round_robin`" "reported; round robin" "";
     "mirror-host" Location Ignored "a host" "the target's" "reported" "";
@@ -30,14 +30,14 @@ pub(super) const ROWS: &[Row] = rows! {
     "opentelemetry-trust-incoming-span" Location Ignored "true, false" "true" "reported" "";
     "permanent-redirect" Location Works "a URL" "none" "no redirect; reported" "a b";
     "permanent-redirect-code" Location Works "300 to 308" "301" "301; reported" "200";
-    "preserve-trailing-slash" Location Ignored "true, false" "false" "reported" "";
+    "preserve-trailing-slash" Location Works "true, false" "false" "false; reported" "perhaps";
     "proxy-cookie-domain" Location Ignored "two domains" "off" "reported" "";
     "proxy-cookie-path" Location Ignored "two paths" "off" "reported" "";
     "proxy-redirect-from" Location Ignored "a URL, `default`, `off`" "off" "reported" "";
     "proxy-redirect-to" Location Ignored "a URL, `default`, `off`" "off" "reported" "";
     "relative-redirects" Location Ignored "true, false" "false" "reported" "";
-    "rewrite-target" Location Ignored "a path, `$1` for captures" "none" "reported; the path goes on as it is" "";
-    "server-alias" Host Ignored "hosts, separated by commas" "none" "reported; 404 for these hosts" "";
+    "rewrite-target" Location Differs "a path, `$1` for captures" "none" "reported. Patterns stay with the Ingress, unless `--strict-nginx` (ingress-nginx: all paths of the host)" "";
+    "server-alias" Host Works "hosts, separated by commas" "none" "that host is left out; reported" "";
     "session-cookie-change-on-failure" Pods Works "true, false" "false" "false; reported" "perhaps";
     "session-cookie-conditional-samesite-none" Pods Works "true, false" "false" "false; reported" "perhaps";
     "session-cookie-domain" Pods Works "a domain" "none" "no attribute; reported" "a;b";
@@ -50,6 +50,6 @@ pub(super) const ROWS: &[Row] = rows! {
     "temporal-redirect" Location Works "a URL; before `permanent-redirect`" "none" "no redirect; reported" "a b";
     "temporal-redirect-code" Location Works "300 to 308" "302" "302; reported" "200";
     "use-port-in-redirects" Location Ignored "true, false" "false" "reported" "";
-    "use-regex" Location Ignored "true, false" "false" "reported; paths are compared as written" "";
-    "x-forwarded-prefix" Location Ignored "a path" "none" "reported" "";
+    "use-regex" Location Differs "true, false" "false" "false; reported. Patterns stay with the Ingress, unless `--strict-nginx` (ingress-nginx: all paths of the host)" "perhaps";
+    "x-forwarded-prefix" Location Works "a path" "none" "no header; reported" "";
 };

@@ -79,8 +79,8 @@ fn other_protocols_close_the_ingress() {
 #[test]
 fn the_rest_is_ignored_with_a_word() {
     for name in [
-        "ssl-redirect",
-        "rewrite-target",
+        "mirror-target",
+        "proxy-cookie-path",
         "mirror-target",
         "influxdb-host",
     ] {

@@ -16,6 +16,7 @@ pub struct Ing {
     annotations: Vec<(String, String)>,
     rules: Vec<String>,
     default_backend: Option<String>,
+    tls: Option<String>,
 }
 
 /// A main Ingress of class nginx without rules.
@@ -28,6 +29,7 @@ pub fn main(name: &str) -> Ing {
         annotations: Vec::new(),
         rules: Vec::new(),
         default_backend: None,
+        tls: None,
     }
 }
 
@@ -90,6 +92,16 @@ impl Ing {
         self
     }
 
+    /// TLS for a host; for all of them without one.
+    pub fn tls(mut self, host: &str) -> Self {
+        let hosts = match host {
+            "" => String::new(),
+            host => format!("hosts: [{host:?}]"),
+        };
+        self.tls = Some(format!("[{{{hosts}}}]"));
+        self
+    }
+
     pub fn default_to(mut self, service: &str) -> Self {
         self.default_backend = Some(service.to_owned());
         self
@@ -118,6 +130,9 @@ impl Ing {
                 "  defaultBackend: {{service: {{name: {service}, port: {port}}}}}"
             )
             .unwrap();
+        }
+        if let Some(tls) = &self.tls {
+            writeln!(text, "  tls: {tls}").unwrap();
         }
         writeln!(text, "  rules:").unwrap();
         for rule in &self.rules {

@@ -1,0 +1,193 @@
+//! What an API server does only on a bad day, by one that does as it is told.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use splitter_tests::backend::Backend;
+use splitter_tests::cluster::fake::FakeApi;
+use splitter_tests::cluster::instance::{self, ClusterSplitter};
+use splitter_tests::cluster::{base64, objects};
+use splitter_tests::eventually;
+use splitter_tests::tls::Authority;
+
+const INGRESSES: &str = "/apis/networking.k8s.io/v1/ingresses";
+const SERVICES: &str = "/api/v1/services";
+const SLICES: &str = "/apis/discovery.k8s.io/v1/endpointslices";
+const SECRETS: &str = "/api/v1/secrets";
+const NODES: &str = "/api/v1/nodes";
+
+/// A server with the Service `web`, whose endpoint is a backend, and an Ingress for `a.test`.
+fn cluster() -> (FakeApi, Backend) {
+    let (api, backend) = (FakeApi::start(), Backend::named("web"));
+    api.put_silently(SERVICES, &objects::service("shop", "web"));
+    let mut slice = objects::slice("shop", "web", &[backend.addr().ip()], &[]);
+    slice["ports"][0]["port"] = backend.addr().port().into();
+    api.put_silently(SLICES, &slice);
+    api.put_silently(INGRESSES, &ingress("a"));
+    (api, backend)
+}
+
+fn ingress(name: &str) -> Value {
+    objects::ingress("shop", name, &format!("{name}.test"), "web")
+}
+
+fn settings(
+    api: &FakeApi,
+) -> (
+    splitter::config::Settings,
+    splitter::config::ClusterSettings,
+) {
+    let (settings, mut cluster) = instance::settings(&api.kubeconfig(), "", "node-1");
+    cluster.status.update = false;
+    cluster.status.events = false;
+    (settings, cluster)
+}
+
+#[track_caller]
+fn await_status(splitter: &ClusterSplitter, host: &str, status: u16) {
+    eventually(&format!("{host} answers {status}"), || {
+        splitter.get(host).status == status
+    });
+}
+
+#[test]
+fn events_are_followed() {
+    let (api, _backend) = cluster();
+    let splitter = ClusterSplitter::start(settings(&api));
+    assert_eq!(splitter.get("a.test").text(), "web");
+    api.put(INGRESSES, &ingress("b"));
+    await_status(&splitter, "b.test", 200);
+    api.tell(
+        INGRESSES,
+        &json!({"type": "DELETED", "object": {
+            "metadata": {"name": "a", "namespace": "shop", "resourceVersion": "99"},
+        }}),
+    );
+    await_status(&splitter, "a.test", 404);
+}
+
+#[test]
+fn an_expired_version_is_answered_with_a_new_list() {
+    let (api, _backend) = cluster();
+    let splitter = ClusterSplitter::start(settings(&api));
+    // What happened meanwhile is only in the list.
+    api.put_silently(INGRESSES, &ingress("b"));
+    api.remove_silently(INGRESSES, "a");
+    let gone = json!({"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"});
+    api.tell(INGRESSES, &json!({"type": "ERROR", "object": gone}));
+    await_status(&splitter, "b.test", 200);
+    await_status(&splitter, "a.test", 404);
+}
+
+#[test]
+fn a_version_that_is_refused_at_once_is_too() {
+    let (api, _backend) = cluster();
+    let splitter = ClusterSplitter::start(settings(&api));
+    let watch = format!("{INGRESSES}?watch");
+    let lists = api.asked(INGRESSES);
+    api.refuse(&watch, 410);
+    api.put_silently(INGRESSES, &ingress("b"));
+    api.hang_up(INGRESSES);
+    eventually("it is listed again", || api.asked(INGRESSES) > lists);
+    api.relent(&watch);
+    await_status(&splitter, "b.test", 200);
+    assert_eq!(splitter.get("a.test").status, 200);
+}
+
+#[test]
+fn a_watch_that_ends_goes_on() {
+    let (api, _backend) = cluster();
+    let splitter = ClusterSplitter::start(settings(&api));
+    let watch = format!("{INGRESSES}?watch");
+    eventually("it is watched", || api.asked(&watch) == 1);
+    let lists = api.asked(INGRESSES);
+    api.hang_up(INGRESSES);
+    eventually("it is watched again", || api.asked(&watch) == 2);
+    api.put(INGRESSES, &ingress("b"));
+    await_status(&splitter, "b.test", 200);
+    assert_eq!(api.asked(INGRESSES), lists, "without another list");
+}
+
+#[test]
+fn an_equal_list_changes_nothing() {
+    let (api, _backend) = cluster();
+    let splitter = ClusterSplitter::start(settings(&api));
+    let generation =
+        |splitter: &ClusterSplitter| splitter.metrics().sum("splitter_config_generation", &[]);
+    let before = generation(&splitter);
+    let gone = json!({"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old"});
+    let (lists, watches) = (api.asked(SERVICES), format!("{SERVICES}?watch"));
+    let watched = api.asked(&watches);
+    api.tell(SERVICES, &json!({"type": "ERROR", "object": gone}));
+    eventually("it is listed and watched again", || {
+        api.asked(SERVICES) > lists && api.asked(&watches) > watched
+    });
+    api.put(INGRESSES, &ingress("b"));
+    await_status(&splitter, "b.test", 200);
+    assert_eq!(generation(&splitter), before + 1.0, "only by the Ingress");
+}
+
+#[test]
+fn nothing_is_served_before_everything_is_known() {
+    let (api, _backend) = cluster();
+    api.refuse(SLICES, 500);
+    let starting = ClusterSplitter::begin(settings(&api));
+    eventually("endpoints were asked for", || api.asked(SLICES) >= 2);
+    assert!(!starting.serves());
+    api.relent(SLICES);
+    let splitter = starting.recv();
+    assert_eq!(splitter.get("a.test").text(), "web");
+}
+
+#[test]
+fn nodes_that_we_may_not_read_are_done_without() {
+    let (api, _backend) = cluster();
+    api.refuse(NODES, 403);
+    let splitter = ClusterSplitter::start(settings(&api));
+    assert_eq!(splitter.get("a.test").text(), "web");
+}
+
+#[test]
+fn only_named_secrets_are_read_and_the_last_good_one_stays() {
+    let (api, _backend) = cluster();
+    let pair = Authority::new("tests").issue(&["a.test"]);
+    // What a real one makes of `stringData` is beside the point here.
+    let secret = |name: &str| {
+        let mut secret = objects::tls_secret("shop", name, &pair);
+        let data = secret["stringData"].take();
+        let data = data.as_object().unwrap().iter();
+        secret["data"] = data
+            .map(|(key, value)| (key.clone(), base64(value.as_str().unwrap()).into()))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        secret
+    };
+    api.put_silently(SECRETS, &secret("cert"));
+    api.put_silently(SECRETS, &secret("other"));
+    let mut tls = ingress("a");
+    tls["spec"]["tls"] = json!([{"hosts": ["a.test"], "secretName": "cert"}]);
+    api.put_silently(INGRESSES, &tls);
+    let (mut settings, cluster) = settings(&api);
+    settings.https = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    let splitter = ClusterSplitter::start((settings, cluster));
+    let path = |name: &str| format!("/api/v1/namespaces/shop/secrets/{name}");
+    assert_eq!(
+        (api.asked(&path("cert")), api.asked(&path("other"))),
+        (1, 0)
+    );
+    assert_eq!(splitter.shown("a.test"), pair.der());
+
+    // A new version that cannot be read leaves the old one.
+    api.refuse(&path("cert"), 500);
+    api.put(SECRETS, &secret("cert"));
+    eventually("it is read again", || api.asked(&path("cert")) >= 2);
+    api.put(INGRESSES, &ingress("b"));
+    await_status(&splitter, "b.test", 200);
+    assert_eq!(splitter.shown("a.test"), pair.der());
+}
