@@ -22,8 +22,9 @@ use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
 use crate::k8s::{Names, Served};
 use crate::names::NameResolver;
+use crate::proxy::Limiter;
 use crate::routing::WeightSource;
-use crate::telemetry::{AccessLog, ControllerLabels, Registry};
+use crate::telemetry::{AccessLog, ControllerLabels, LIMIT_EVICTIONS, Registry};
 use certificates::CertPublisher;
 use feed::Feed;
 use overrides::Overrides;
@@ -171,6 +172,7 @@ impl Instance {
             certificates: &certificates,
             weights: &weights,
             classes: steering.classes(),
+            limiter: Limiter::new(registry.counter(&LIMIT_EVICTIONS, &[])),
             registry: &registry,
             log: &log,
         };

@@ -20,10 +20,10 @@ pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use path_pattern::{Form, PathPattern};
 pub use policy::{
-    AddressSet, Addresses, Affinity, AffinityMode, Balance, ClientCert, ClientVerify, ErrorPages,
-    Exchange, Failures, HashBy, HashPart, HttpsRedirect, Mirror, NotARange, Piece, Policy,
-    Protocol, Redirect, Retry, Rewrite, SameSite, SessionCookie, Side, SplitKey, SplitPolicy,
-    Template, TemplateError, Variable, subscriber,
+    AddressSet, Addresses, Affinity, AffinityMode, Balance, ClientCert, ClientVerify, Cors,
+    ErrorPages, Exchange, Failures, HashBy, HashPart, HttpsRedirect, Mirror, NotARange, Origin,
+    Origins, Piece, Policy, Protocol, Rate, RateLimits, Redirect, Retry, Rewrite, SameSite,
+    SessionCookie, Side, SplitKey, SplitPolicy, Template, TemplateError, Variable, subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use secret::{SecretData, SecretSource};

@@ -14,6 +14,7 @@ use super::client::Client;
 use super::codec::Head;
 use super::fault::Fault;
 use super::policy::affinity::Visit;
+use super::policy::{self, Passage};
 use super::worker::{Current, Worker};
 use crate::model::{Location, LocationId};
 use crate::routing::{Aim, Decision, normalize};
@@ -49,6 +50,8 @@ pub struct Journal {
     pub upstream: Option<UpstreamRecord>,
     /// When the (last) Endpoint was chosen.
     pub picked: Option<Instant>,
+    /// What is kept of it for the policies of its Location.
+    pub passage: Passage,
     /// Whether the client is to be told faults in gRPC's words too.
     pub grpc: bool,
     /// The request's body, if it has one.
@@ -97,9 +100,10 @@ impl Journal {
             location: None,
             decision: None,
             aim: Aim::default(),
-            visit: Visit::default(),
+            passage: Passage::default(),
             upstream: None,
             picked: None,
+            visit: Visit::default(),
             grpc: false,
             upload: None,
             status: 0,
@@ -114,6 +118,18 @@ impl Journal {
     /// The state that the request is served by.
     pub fn current(&self) -> &Rc<Current> {
         &self.current
+    }
+
+    /// When the request came.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Sets what the request's Location has to say on its answer.
+    pub fn dress(&self, headers: &mut HeaderMap) {
+        if let Some(policy) = self.location().and_then(|it| it.policy.as_deref()) {
+            policy::dress(policy, &self.passage, headers);
+        }
     }
 
     /// Passes an interim answer of the backend on, where the client can have it: HTTP/1.0 knows none,
@@ -183,6 +199,7 @@ impl Journal {
             location: self.location,
             decision: None,
             aim: Aim::default(),
+            passage: Passage::default(),
             visit: Visit::default(),
             upstream: None,
             picked: None,

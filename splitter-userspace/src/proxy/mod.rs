@@ -20,6 +20,7 @@ mod headers;
 mod http2;
 mod io;
 mod journal;
+mod limiter;
 mod listen;
 mod mirror;
 mod origin;
@@ -38,6 +39,7 @@ mod upstream;
 mod worker;
 
 pub use fault::Fault;
+pub use limiter::Limiter;
 pub use listen::Sockets;
 pub use start::{Proxy, ProxyConfig, StartError};
 pub use worker::Classes;

@@ -174,10 +174,13 @@ fn prepare(
         let listens = worker.listens_for_https();
         let wanted = wanted(client, &place, parts, host_text, listens);
         let asked = Asked {
+            parts,
             client: journal.caller(),
+            limiter: worker.limiter(),
+            now: worker.limiter().at(journal.began()),
             wanted,
         };
-        policy::enter(policy, &asked)?;
+        policy::enter(policy, &asked, &mut journal.passage)?;
         let rewrite = policy.rewrite.as_ref();
         rewritten = rewrite.map(|it| Rewritten::of(it, &wanted)).transpose()?;
     }
@@ -368,6 +371,7 @@ fn answer(
         }
     };
     parts.headers.entry(SERVER).or_insert(NAME);
+    journal.dress(&mut parts.headers);
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
     policy::answered(&journal, &mut parts);
@@ -408,7 +412,7 @@ fn switch(
         // Nobody asked for it, or the backend broke off: the client cannot go on with it.
         return own_answer(worker, Fault::UpstreamInvalid, journal);
     };
-    client.set_tunnel(tunnel, idle);
+    client.set_tunnel(tunnel, idle, journal.passage.held.take());
     parts.headers.insert(UPGRADE, protocol);
     parts
         .headers
@@ -448,6 +452,9 @@ fn own_answer(
     if fault == Fault::MethodNotAllowed {
         response = response.header(ALLOW, METHODS);
     }
+    if let Some(headers) = response.headers_mut() {
+        journal.dress(headers);
+    }
     let body = if journal.is_head() {
         Bytes::new()
     } else {
@@ -477,6 +484,7 @@ fn policy_answer(
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
     journal.answer_by(reply.name, reply.status.as_u16());
     set_hsts(worker, &journal, &mut reply.headers);
+    journal.dress(&mut reply.headers);
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()

@@ -18,6 +18,7 @@ use super::handshake::Handshakes;
 use super::headers::X_REQUEST_ID;
 use super::http2::Http2Pool;
 use super::journal::Journal;
+use super::limiter::Limiter;
 use super::mirror::Mirrors;
 use super::pool::UpstreamPool;
 use super::terms::Terms;
@@ -79,6 +80,8 @@ pub struct WorkerParts {
     pub limits: Limits,
     /// Who is believed whom they speak for.
     pub real_ip: RealIp,
+    /// How much clients have asked for.
+    pub limiter: Arc<Limiter>,
     /// Whether this instance listens for https, on whatever address.
     pub https: bool,
     /// The pool's name.
@@ -111,6 +114,7 @@ pub struct Worker {
     limits: Limits,
     https: bool,
     real_ip: RealIp,
+    limiter: Arc<Limiter>,
     name: &'static str,
     chance: RefCell<fastrand::Rng>,
     blocks: RefCell<Blocks>,
@@ -146,6 +150,7 @@ impl Worker {
             timeouts: Rc::new(parts.timeouts),
             limits: parts.limits,
             real_ip: parts.real_ip,
+            limiter: parts.limiter,
             https: parts.https,
             name: parts.name,
             blocks: RefCell::new(Blocks::new(chance.fork())),
@@ -413,6 +418,11 @@ impl Worker {
     /// How much there may be of things.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// How much clients have asked for.
+    pub fn limiter(&self) -> &Arc<Limiter> {
+        &self.limiter
     }
 
     /// Who is believed whom they speak for.

@@ -179,6 +179,12 @@ pub(super) fn is_known(name: &str) -> bool {
     CANARY.contains(&name) || OTHER.binary_search(&name).is_ok() || REMOVED.contains(&name)
 }
 
+/// All that the last ingress-nginx knows.
+#[cfg(test)]
+pub(super) fn all() -> impl Iterator<Item = &'static str> {
+    CANARY.iter().chain(OTHER.iter()).copied()
+}
+
 /// A longer name is compared with none; the longest known one has 40 characters.
 const LONGEST_MISTAKE: usize = 63;
 

@@ -18,6 +18,8 @@ mod canary_own;
 mod canary_weight;
 mod catalogue;
 mod class;
+mod compare;
+mod defaults;
 mod external;
 mod fallback;
 mod golang;
@@ -26,6 +28,7 @@ mod mains;
 mod path;
 mod pattern;
 mod policy;
+mod reference;
 mod regex;
 mod report;
 mod rules;
@@ -44,6 +47,9 @@ use k8s_openapi::api::networking::v1::IngressSpec;
 use super::objects::{Objects, Sourced};
 use crate::config::ClassSettings;
 use crate::model::{Kind, ObjectRef, Problem, SecretData, Snapshot};
+pub use compare::{Difference, Fared, Fate, compare};
+pub use reference::annotations_page;
+
 use annotations::Annotations;
 use backends::Backends;
 use class::Classes;
@@ -129,6 +135,7 @@ fn ours<'a>(
 ) -> Vec<View<'a>> {
     let classes = Classes::read(objects, settings, problems);
     let prefix = settings.annotations_prefix.trim_end_matches('/');
+    let values = defaults::read(&settings.defaults, problems);
     let mut views = Vec::new();
     for sourced in age::by_age(&objects.ingresses) {
         let subject = subject(sourced);
@@ -136,6 +143,7 @@ fn ours<'a>(
         if classes.serves(ingress, &subject, problems) {
             let metadata = &ingress.metadata;
             let annotations = Annotations::read(metadata, prefix, &subject, problems);
+            let annotations = annotations.on_top_of(&values);
             views.push(View {
                 ingress,
                 subject,

@@ -7,8 +7,10 @@ mod addresses;
 mod affinity;
 mod balance;
 mod client_cert;
+mod cors;
 mod error_pages;
 mod exchange;
+mod limits;
 mod redirect;
 mod rewrite;
 mod split;
@@ -24,8 +26,10 @@ pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
 pub use balance::{Balance, HashBy, HashPart};
 pub use client_cert::{ClientCert, ClientVerify};
+pub use cors::{Cors, Origin, Origins};
 pub use error_pages::ErrorPages;
 pub use exchange::{Exchange, Failures, Protocol, Retry};
+pub use limits::{Rate, RateLimits};
 pub use redirect::{HttpsRedirect, Redirect};
 pub use rewrite::Rewrite;
 pub use split::{Mirror, SplitKey, SplitPolicy};
@@ -59,6 +63,12 @@ pub struct Policy {
     /// Who may call, by certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_cert: Option<ClientCert>,
+    /// Which pages of other origins may read the answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cors: Option<Cors>,
+    /// How much one client may ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<RateLimits>,
     /// How the pods are spoken to.
     #[serde(skip_serializing_if = "Exchange::is_default")]
     pub exchange: Exchange,

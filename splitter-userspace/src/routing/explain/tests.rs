@@ -290,3 +290,52 @@ fn a_key_is_shown_with_its_place() {
     assert_eq!(without.key.unwrap().place, None);
     assert_eq!(without.answered, Answered::ByWeight);
 }
+
+/// What the gates of `shop.example/` say to this request, and who answers.
+fn gates(policy: crate::model::Policy, client: &str) -> (Vec<String>, Answered) {
+    let mut snapshot = shop(&[100], vec![], 0);
+    let mut location = snapshot.locations[0].as_ref().clone();
+    location.policy = policy.into_shared();
+    snapshot.locations[0] = Arc::new(location);
+    let query = Query {
+        method: &Method::GET,
+        host: "shop.example",
+        path: "/",
+        headers: &HeaderMap::new(),
+        query: None,
+        client: client.parse().ok(),
+    };
+    match explain(&snapshot, &Router::build(&snapshot), &query).outcome {
+        Outcome::Location(answer) => {
+            let says = answer.gates.iter();
+            let says = says.map(|it| format!("{}: {}", it.name, it.says));
+            (says.collect(), answer.answered)
+        }
+        other => panic!("no location: {other:?}"),
+    }
+}
+
+#[test]
+fn gates_are_shown_in_order_and_one_that_answers_ends_it() {
+    let policy = crate::model::Policy {
+        addresses: Some(crate::model::Addresses {
+            allow: Some("10.0.0.0/8".parse().unwrap()),
+            deny: Some("10.1.0.0/16".parse().unwrap()),
+        }),
+        ..crate::model::Policy::default()
+    };
+    let lists = "source-range: keeps out 10.1.0.0/16; lets in 10.0.0.0/8 only; ";
+    for (client, says, refused) in [
+        ("10.2.0.1", "10.2.0.1 may call", false),
+        ("10.1.0.1", "10.1.0.1 may not call", true),
+        ("", "no client address is given (--client)", false),
+    ] {
+        let (gates, answered) = gates(policy.clone(), client);
+        assert_eq!(gates, [format!("{lists}{says}")]);
+        let gate = Answered::ByGate {
+            gate: "source-range",
+            status: 403,
+        };
+        assert_eq!(answered == gate, refused, "{client}");
+    }
+}

@@ -200,6 +200,11 @@ pub const MIRRORED: Family = Family::counter(
     "splitter_mirrored_requests_total",
     "Copies of requests for canaries, by what became of them",
 );
+/// Clients that a limit forgot although they had used some of it.
+pub const LIMIT_EVICTIONS: Family = Family::counter(
+    "splitter_limit_evictions_total",
+    "Clients of rate limits forgotten early because the table was full; they start anew",
+);
 /// Splits whose weights somebody changed past the objects.
 pub const WEIGHT_OVERRIDES: Family = Family::gauge(
     "splitter_weight_overrides",

@@ -7,10 +7,12 @@ pub(super) mod affinity;
 pub(super) mod balance;
 mod body;
 mod client_cert;
+mod cors;
 mod error_pages;
 mod exchange;
 mod flag;
 mod https;
+mod limits;
 mod protocol;
 mod redirect;
 mod retry;
@@ -33,6 +35,8 @@ pub(super) use rewrite::PathTerms;
 pub(super) use service_upstream::service_upstream;
 pub(super) use site::SiteTerms;
 pub(super) use unsupported::canary_policy;
+#[cfg(test)]
+pub(super) use unsupported::is_canarys;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
@@ -48,13 +52,26 @@ const SUPPORTED: &[&str] = &[
     "auth-tls-verify-depth",
     "backend-protocol",
     "client-body-buffer-size",
+    "cors-allow-credentials",
+    "cors-allow-headers",
+    "cors-allow-methods",
+    "cors-allow-origin",
+    "cors-expose-headers",
+    "cors-max-age",
     "custom-http-errors",
     "default-backend",
     "denylist-source-range",
     "disable-proxy-intercept-errors",
     "enable-access-log",
+    "enable-cors",
     "force-ssl-redirect",
     "from-to-www-redirect",
+    "limit-allowlist",
+    "limit-burst-multiplier",
+    "limit-connections",
+    "limit-rpm",
+    "limit-rps",
+    "limit-whitelist",
     "load-balance",
     "permanent-redirect",
     "permanent-redirect-code",
@@ -140,6 +157,8 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         policy: Policy {
             addresses,
             client_cert,
+            cors: cors::read(view, problems),
+            limits: limits::read(view, problems),
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
             // It depends on the host, see `site`.
@@ -177,6 +196,6 @@ impl Closed {
 }
 
 /// Whether an annotation is read by one of the files here.
-fn is_supported(name: &str) -> bool {
+pub(super) fn is_supported(name: &str) -> bool {
     SUPPORTED.binary_search(&name).is_ok()
 }

@@ -66,6 +66,12 @@ const ON_CANARY: [&str; 6] = [
     "upstream-hash-by-subset-size",
 ];
 
+/// Whether an annotation is read from canary Ingresses only, beside those of the rules.
+#[cfg(test)]
+pub(in crate::k8s::translate) fn is_canarys(name: &str) -> bool {
+    ON_CANARY.contains(&name)
+}
+
 enum Meaning {
     /// What happens without it anyway.
     Nothing,

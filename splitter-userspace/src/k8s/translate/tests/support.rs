@@ -107,7 +107,7 @@ impl Ing {
         self
     }
 
-    fn yaml(&self) -> String {
+    pub fn yaml(&self) -> String {
         let mut text = String::new();
         let (name, namespace) = (&self.name, &self.namespace);
         writeln!(text, "apiVersion: networking.k8s.io/v1\nkind: Ingress").unwrap();
