@@ -18,6 +18,7 @@ use super::handshake;
 use super::io::ClientIo;
 use super::listen::Local;
 use super::origin;
+use super::own;
 use super::service;
 use super::socket::Socket;
 use super::tunnel;
@@ -125,7 +126,7 @@ async fn finish(worker: &Rc<Worker>, client: &Rc<Client>, error: Option<hyper::E
             // It could not read an answer.
             return;
         }
-        let text = service::raw_answer(fault);
+        let text = own::raw_answer(fault);
         let slices = [io::IoSlice::new(text.as_bytes())];
         // A failure shows again where the connection is closed.
         let _ = std::future::poll_fn(|cx| client.socket.poll_write(cx, &slices)).await;

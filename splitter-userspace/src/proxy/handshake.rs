@@ -10,7 +10,7 @@ use rustls::server::{Accepted, Acceptor};
 use rustls::{AlertDescription, Connection, Error, HandshakeKind, ProtocolVersion};
 
 use super::fault::Fault;
-use super::service;
+use super::own;
 use super::socket::{HandshakeError, Session, Socket};
 use super::worker::Worker;
 use crate::telemetry::{Counter, Registry, TLS_HANDSHAKES};
@@ -42,7 +42,7 @@ pub async fn accept(worker: &Rc<Worker>, socket: &Rc<Socket>) -> Option<Agreed> 
     };
     if let Failure::Fault(fault) = failure {
         worker.count_fault(fault);
-        let text = service::raw_answer(fault);
+        let text = own::raw_answer(fault);
         let slices = [IoSlice::new(text.as_bytes())];
         // A failure shows again where the connection is closed.
         let _ = std::future::poll_fn(|cx| socket.poll_write(cx, &slices)).await;

@@ -24,6 +24,7 @@ mod limiter;
 mod listen;
 mod mirror;
 mod origin;
+mod own;
 mod policy;
 mod pool;
 mod proxy_header;

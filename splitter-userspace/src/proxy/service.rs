@@ -3,18 +3,15 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{
-    ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, SERVER,
-    STRICT_TRANSPORT_SECURITY, TE, UPGRADE,
-};
+use http::header::{CONNECTION, HeaderValue, SERVER, TE, UPGRADE};
 use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, response};
 use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
-use super::client::{Client, Protocol, text_value};
+use super::client::{Client, text_value};
 use super::codec::{Added, BodyLength, Head, Outgoing};
 use super::fallback::{self, Kept};
 use super::fault::Fault;
@@ -24,21 +21,15 @@ use super::headers::{self, Forwarded, Survey};
 use super::http2::{self, Hold};
 use super::journal::Journal;
 use super::mirror;
+use super::own::{NAME, close_if_draining, own_answer, policy_answer, set_hsts};
 use super::policy::affinity::Visit;
-use super::policy::{self, Asked, Refusal, Reply, Rewritten};
+use super::policy::{self, Asked, Refusal, Rewritten};
 use super::target;
 use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::{Place, Worker};
 use crate::model::{self, Backend};
 use crate::routing::{Aim, Scheme, Wanted};
-
-/// What the proxy calls itself where a backend does not name itself.
-const NAME: HeaderValue = HeaderValue::from_static("splitter");
-
-/// The methods that a 405 names (RFC 9110 15.5.6). Others that no RFC defines are passed on too.
-const METHODS: HeaderValue =
-    HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
 
 /// Answers `request`. An error ends the connection without an answer: there is nobody to read it.
 pub async fn serve(
@@ -420,121 +411,4 @@ fn switch(
     journal.answer(parts.status.as_u16(), None);
     let body = AnswerBody::whole(Bytes::new(), journal);
     Ok(Response::from_parts(parts, body))
-}
-
-/// The proxy's own answer.
-fn own_answer(
-    worker: &Rc<Worker>,
-    fault: Fault,
-    mut journal: Box<Journal>,
-) -> io::Result<Response<AnswerBody>> {
-    let status = fault.status();
-    if fault == Fault::ClientGone {
-        journal.break_off(fault);
-        return Err(io::ErrorKind::ConnectionAborted.into());
-    }
-    journal.answer(status.as_u16(), Some(fault));
-    if journal.grpc {
-        return Ok(grpc_answer(fault, journal));
-    }
-    let text = own_text(fault);
-    let mut response = Response::builder()
-        .status(status)
-        .header(SERVER, NAME)
-        .header(
-            CONTENT_TYPE,
-            HeaderValue::from_static("text/plain; charset=utf-8"),
-        )
-        .header(CONTENT_LENGTH, text.len());
-    if (fault.closes() || worker.is_draining()) && journal.is_http1() {
-        response = response.header(CONNECTION, HeaderValue::from_static("close"));
-    }
-    if fault == Fault::MethodNotAllowed {
-        response = response.header(ALLOW, METHODS);
-    }
-    if let Some(headers) = response.headers_mut() {
-        journal.dress(headers);
-    }
-    let body = if journal.is_head() {
-        Bytes::new()
-    } else {
-        Bytes::from(text)
-    };
-    response
-        .body(AnswerBody::whole(body, journal))
-        .map_err(io::Error::other)
-}
-
-/// The proxy's own answer to a client that speaks gRPC: a head without a body.
-fn grpc_answer(fault: Fault, journal: Box<Journal>) -> Response<AnswerBody> {
-    let mut response = Response::new(AnswerBody::whole(Bytes::new(), journal));
-    *response.status_mut() = fault.status();
-    let headers = response.headers_mut();
-    headers.insert(SERVER, NAME);
-    grpc::say(fault, headers);
-    response
-}
-
-/// The answer of a policy.
-fn policy_answer(
-    worker: &Rc<Worker>,
-    mut reply: Reply,
-    mut journal: Box<Journal>,
-) -> io::Result<Response<AnswerBody>> {
-    tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
-    journal.answer_by(reply.name, reply.status.as_u16());
-    set_hsts(worker, &journal, &mut reply.headers);
-    journal.dress(&mut reply.headers);
-    let length = reply.body.len();
-    let body = if journal.is_head() {
-        Bytes::new()
-    } else {
-        reply.body
-    };
-    let close = worker.is_draining() && journal.is_http1();
-    let mut response = Response::new(AnswerBody::whole(body, journal));
-    *response.status_mut() = reply.status;
-    *response.headers_mut() = reply.headers;
-    let headers = response.headers_mut();
-    headers.insert(SERVER, NAME);
-    if reply.status != StatusCode::NO_CONTENT {
-        headers.insert(CONTENT_LENGTH, length.into());
-    }
-    if close {
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    Ok(response)
-}
-
-/// Has browsers come by https from now on, whatever the backend says about it.
-fn set_hsts(worker: &Worker, journal: &Journal, headers: &mut HeaderMap) {
-    if let Some(hsts) = worker.hsts()
-        && journal.is_secure()
-    {
-        headers.insert(STRICT_TRANSPORT_SECURITY, hsts.clone());
-    }
-}
-
-fn own_text(fault: Fault) -> String {
-    format!("{} {}\n", fault.status().as_str(), fault.text())
-}
-
-/// The same answer for a connection on which no request could be made out.
-pub fn raw_answer(fault: Fault) -> String {
-    let text = own_text(fault);
-    format!(
-        "HTTP/1.1 {status}\r\nserver: splitter\r\ndate: {date}\r\n\
-         content-type: text/plain; charset=utf-8\r\ncontent-length: {length}\r\n\
-         connection: close\r\n\r\n{text}",
-        status = fault.status(),
-        date = httpdate::fmt_http_date(SystemTime::now()),
-        length = text.len(),
-    )
-}
-
-/// Has an HTTP/1 client open another connection, to whoever serves after this process.
-fn close_if_draining(worker: &Worker, client: &Client, headers: &mut HeaderMap) {
-    if worker.is_draining() && client.protocol() == Protocol::Http1 {
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
 }

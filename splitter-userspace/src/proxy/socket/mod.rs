@@ -29,7 +29,6 @@ use tokio::io::unix::AsyncFd;
 
 use held::Held;
 pub use held::{HOLD, HOLD_MAX};
-
 pub use session::{HandshakeError, Session};
 
 use super::clock::{Clock, Tick};
