@@ -58,7 +58,7 @@ impl CertPublisher {
         snapshot: &Snapshot,
         secrets: BTreeMap<ObjectRef, SecretData>,
     ) -> Vec<Problem> {
-        self.hosts.clone_from(&snapshot.tls);
+        self.hosts = snapshot.tls_hosts();
         self.asking = Asking::new(snapshot.asking());
         self.authorities = snapshot.authorities();
         self.secrets = secrets;

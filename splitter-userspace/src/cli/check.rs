@@ -110,7 +110,7 @@ pub fn check(
     let translation = translate(&objects, class);
     problems.extend(translation.problems);
     let (_, faulty) = CertStore::new(SystemTime::now())?.update(Demand {
-        hosts: &translation.snapshot.tls,
+        hosts: &translation.snapshot.tls_hosts(),
         asking: &Asking::default(),
         authorities: &translation.snapshot.authorities(),
         secrets: &translation.secrets,
