@@ -1,7 +1,9 @@
 //! Process settings, parsed once. Cluster settings are only Kubernetes objects.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 mod cluster;
@@ -117,6 +119,27 @@ pub enum AccessLog {
     File(PathBuf),
 }
 
+/// What is said for all Ingresses in one place, with the keys of ingress-nginx's ConfigMap
+/// (`--defaults`). Not looked at yet: `translate` says what is wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// Namespace of the ConfigMap; empty for a plain file.
+    pub namespace: String,
+    /// Name of the ConfigMap, or of the file.
+    pub name: String,
+    /// Where it was read from; empty when it came from the API server.
+    pub source: String,
+    /// Key and value, as written.
+    pub values: BTreeMap<String, String>,
+}
+
+/// Keys of [`Defaults`] that are settings of the process: read once, when it starts.
+pub const DEFAULT_SETTINGS: [&str; 3] = [
+    "proxy-real-ip-cidr",
+    "use-forwarded-headers",
+    "use-proxy-protocol",
+];
+
 /// Which Ingresses are ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassSettings {
@@ -130,6 +153,8 @@ pub struct ClassSettings {
     /// Annotation prefix (`--annotations-prefix`), default `nginx.ingress.kubernetes.io`;
     /// `splitter.io` is always accepted too.
     pub annotations_prefix: String,
+    /// What holds where an Ingress says nothing (`--defaults`), default nothing.
+    pub defaults: Arc<Defaults>,
     /// Do as ingress-nginx does where the default is to keep the effect of an annotation within its
     /// Ingress (`--strict-nginx`), default false: `use-regex` and `rewrite-target` make patterns of
     /// all paths of a host.
@@ -146,6 +171,7 @@ impl Default for ClassSettings {
             ],
             without_class: false,
             annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
+            defaults: Arc::default(),
             strict_nginx: false,
         }
     }
@@ -243,6 +269,16 @@ pub struct RealIp {
     pub trusted: AddressSet,
 }
 
+/// How the names of ExternalName Services are looked up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NameSettings {
+    /// DNS servers (`--dns-server`); empty: the system's, from /etc/resolv.conf.
+    pub servers: Vec<SocketAddr>,
+    /// Names may lead to this node itself, to link-local addresses and to the metadata services of
+    /// clouds (`--allow-local-external-names`), default false.
+    pub allow_local: bool,
+}
+
 /// Settings of `splitter run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -274,6 +310,8 @@ pub struct Settings {
     pub access_log: AccessLog,
     /// Trust X-Forwarded-* and X-Request-ID of clients (`--use-forwarded-headers`), default false.
     pub use_forwarded_headers: bool,
+    /// Where the names of ExternalName Services are looked up.
+    pub names: NameSettings,
     /// Connections begin with a PROXY header, version 1 or 2 (`--use-proxy-protocol`), default
     /// false.
     pub use_proxy_protocol: bool,
@@ -312,6 +350,16 @@ pub enum SettingsError {
     /// One address for two things.
     #[error("--admin {0} is also an --http or --https address; give them different ports")]
     AdminIsHttp(SocketAddr),
+    /// A setting of the defaults that cannot be read.
+    #[error("--defaults: {key} is {value:?}; {allowed}")]
+    Default {
+        /// The key.
+        key: &'static str,
+        /// As written.
+        value: String,
+        /// What it may be.
+        allowed: &'static str,
+    },
     /// CPUs that cannot be had.
     #[error("--cpu-isolation: {0}")]
     Cpus(#[from] CpuError),

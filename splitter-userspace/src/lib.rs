@@ -13,6 +13,7 @@ pub mod config;
 pub mod dataplane;
 pub mod k8s;
 pub mod model;
+mod names;
 pub mod proxy;
 pub mod routing;
 pub mod telemetry;

@@ -136,6 +136,12 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "perhaps",
         "perhaps",
     ),
+    (
+        "--defaults",
+        "SPLITTER_DEFAULTS",
+        "/nowhere/defaults.yaml",
+        "cannot read the file",
+    ),
     ("--workers", "SPLITTER_WORKERS", "0", "from 1 to 1024"),
     ("--log-format", "SPLITTER_LOG_FORMAT", "xml", "json, text"),
     ("--access-log", "SPLITTER_ACCESS_LOG", "", "off, stdout"),

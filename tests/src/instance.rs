@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use splitter::app::Instance;
 use splitter::config::{
-    AccessLog, ClassSettings, DataplaneSettings, Identity, Limits, LogFormat, Settings, Source,
-    Steering, Timeouts,
+    AccessLog, ClassSettings, DataplaneSettings, Identity, Limits, LogFormat, NameSettings,
+    Settings, Source, Steering, Timeouts,
 };
 use splitter::model::AddressSet;
 use tempfile::TempDir;
@@ -213,6 +213,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
         log_format: LogFormat::Text,
         access_log: AccessLog::Off,
         use_forwarded_headers: false,
+        names: NameSettings::default(),
         use_proxy_protocol: false,
         proxy_real_ip: AddressSet::all(),
         drain_timeout: Duration::from_secs(5),

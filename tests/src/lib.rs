@@ -12,6 +12,7 @@ pub mod client;
 pub mod cluster;
 pub mod counting;
 pub mod directory;
+pub mod dns;
 pub mod instance;
 pub mod jar;
 pub mod manifests;

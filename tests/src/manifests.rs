@@ -56,7 +56,8 @@ impl Manifests {
         self.ingress(name, host, path, "Prefix", service, &[])
     }
 
-    /// A canary Ingress; `annotations` without their prefix, e.g. `("canary-weight", "10")`.
+    /// A canary Ingress; `annotations` without ingress-nginx's prefix, e.g. `("canary-weight", "10")`,
+    /// and with any other.
     pub fn canary(
         self,
         name: &str,
@@ -81,7 +82,11 @@ impl Manifests {
     ) -> Self {
         let mut notes = String::new();
         for (key, value) in annotations {
-            write!(notes, "nginx.ingress.kubernetes.io/{key}: {value:?}, ").unwrap();
+            let prefix = match key.contains('/') {
+                true => "",
+                false => "nginx.ingress.kubernetes.io/",
+            };
+            write!(notes, "{prefix}{key}: {value:?}, ").unwrap();
         }
         let host = match host {
             "" => String::new(),

@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use super::certificates::secret_ref;
 use crate::config::{ClassSettings, Identity, NamespacedName, Source};
 use crate::k8s::{
-    Cluster, ManifestWatcher, Manifests, NodeFacts, Objects, Served, Translation, translate,
+    Cluster, ManifestWatcher, Manifests, Names, NodeFacts, Objects, Served, Translation, translate,
 };
 use crate::model::Problem;
 
@@ -97,8 +97,8 @@ impl Feed {
         }
     }
 
-    /// Reads everything and translates it, off this thread. `default` names the Secret of the default
-    /// certificate.
+    /// Reads everything and translates it with what is known of names, off this thread. `default`
+    /// names the Secret of the default certificate.
     ///
     /// # Errors
     /// When our code has panicked; what was read before is then read anew.
@@ -106,6 +106,7 @@ impl Feed {
         &mut self,
         source: &Source,
         class: &ClassSettings,
+        names: Names,
         default: Option<&NamespacedName>,
     ) -> anyhow::Result<Reading> {
         let (class, default) = (class.clone(), default.cloned());
@@ -117,7 +118,8 @@ impl Feed {
                 };
                 let mut taken = std::mem::replace(manifests, Manifests::new(directory));
                 let (taken, translation, problems) = blocking(move || {
-                    let (objects, problems): (Objects, Vec<Problem>) = taken.reload();
+                    let (mut objects, problems): (Objects, Vec<Problem>) = taken.reload();
+                    objects.names = names;
                     let translation = translate(&objects);
                     (taken, translation, problems)
                 })
@@ -131,7 +133,8 @@ impl Feed {
             }
             Feed::Cluster(cluster) => {
                 let state = cluster.state().await;
-                let objects = state.objects;
+                let mut objects = state.objects;
+                objects.names = names;
                 Ok(Reading {
                     translation: blocking(move || translate(&objects)).await?,
                     problems: Vec::new(),

@@ -20,9 +20,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
-use crate::k8s::Served;
+use crate::k8s::{Names, Served};
+use crate::names::NameResolver;
+use crate::proxy::Limiter;
 use crate::routing::WeightSource;
-use crate::telemetry::{AccessLog, ControllerLabels, Registry};
+use crate::telemetry::{AccessLog, ControllerLabels, LIMIT_EVICTIONS, Registry};
 use certificates::CertPublisher;
 use feed::Feed;
 use overrides::Overrides;
@@ -35,6 +37,9 @@ const OVERRIDES_EVERY: Duration = Duration::from_secs(1);
 
 /// How often the node's own addresses and NICs are looked at.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(5);
+
+/// How long the start waits for the first answers about names.
+const FIRST_NAMES: Duration = Duration::from_secs(2);
 
 /// How long the last lines of the access log may take to be written.
 const LOG_DEADLINE: Duration = Duration::from_secs(2);
@@ -77,6 +82,7 @@ pub struct Instance {
     settings: Settings,
     publisher: Publisher,
     feed: Feed,
+    names: NameResolver,
     steering: Steering,
     pools: Pools,
     admin: SocketAddr,
@@ -134,7 +140,29 @@ impl Instance {
         steering.announce(admin_addr);
 
         feed.synced().await;
-        let served = reload(&mut feed, &settings, &mut publisher, &mut steering).await?;
+        let mut names = NameResolver::start(&settings.names.servers);
+        let mut served = reload(
+            &mut feed,
+            &settings,
+            &mut publisher,
+            &mut steering,
+            &mut names,
+        )
+        .await?;
+        if names.is_wanted()
+            && tokio::time::timeout(FIRST_NAMES, names.changed())
+                .await
+                .is_ok()
+        {
+            served = reload(
+                &mut feed,
+                &settings,
+                &mut publisher,
+                &mut steering,
+                &mut names,
+            )
+            .await?;
+        }
         drop(read);
 
         warn_of_trust(&settings);
@@ -144,6 +172,7 @@ impl Instance {
             certificates: &certificates,
             weights: &weights,
             classes: steering.classes(),
+            limiter: Limiter::new(registry.counter(&LIMIT_EVICTIONS, &[])),
             registry: &registry,
             log: &log,
         };
@@ -155,6 +184,7 @@ impl Instance {
             settings,
             publisher,
             feed,
+            names,
             steering,
             pools,
             admin: admin_addr,
@@ -191,19 +221,8 @@ impl Instance {
         let mut refresh = every(ADDRESSES_EVERY);
         loop {
             tokio::select! {
-                () = self.feed.changed() => {
-                    let (feed, steering) = (&mut self.feed, &mut self.steering);
-                    let publisher = &mut self.publisher;
-                    match reload(feed, &self.settings, publisher, steering).await {
-                        Ok(served) => self.feed.serves(served),
-                        // A fault of ours in reading must not end what is being served.
-                        Err(error) => {
-                            let error = format!("{error:#}");
-                            tracing::error!(error, "the state stays as it was");
-                            self.publisher.failed();
-                        }
-                    }
-                }
+                () = self.feed.changed() => self.reload().await,
+                () = self.names.changed() => self.reload().await,
                 _ = reopen.recv() => self.log.reopen(),
                 _ = look.tick() => {
                     self.publisher.look_at_overrides();
@@ -222,6 +241,21 @@ impl Instance {
         drained?;
         self.log.close(LOG_DEADLINE);
         Ok(())
+    }
+}
+
+impl Instance {
+    /// Takes up what has changed. A fault of ours in reading must not end what is being served.
+    async fn reload(&mut self) {
+        let (feed, steering, names) = (&mut self.feed, &mut self.steering, &mut self.names);
+        let publisher = &mut self.publisher;
+        match reload(feed, &self.settings, publisher, steering, names).await {
+            Ok(served) => self.feed.serves(served),
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "the state stays as it was");
+                self.publisher.failed();
+            }
+        }
     }
 }
 
@@ -258,15 +292,21 @@ async fn reload(
     settings: &Settings,
     publisher: &mut Publisher,
     steering: &mut Steering,
+    names: &mut NameResolver,
 ) -> anyhow::Result<Served> {
+    let known = Names {
+        known: (*names.known()).clone(),
+        allow_local: settings.names.allow_local,
+    };
     let default = settings.default_certificate.as_ref();
     let reading = feed
-        .read(&settings.source, &settings.class, default)
+        .read(&settings.source, &settings.class, known, default)
         .await?;
     if let Some(nodes) = reading.nodes {
         steering.learn(nodes);
     }
     let translation = reading.translation;
+    names.want(translation.names);
     publisher.publish(
         translation.snapshot,
         translation.secrets,

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::steering::Steering;
 use crate::config::{PoolSettings, RealIp, Settings};
-use crate::proxy::{Classes, Proxy, ProxyConfig, Sockets, StartError};
+use crate::proxy::{Classes, Limiter, Proxy, ProxyConfig, Sockets, StartError};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, Registry};
 use crate::tls::Certificates;
@@ -31,6 +31,8 @@ pub struct Common<'a> {
     pub classes: Arc<dyn Classes>,
     /// Where everything is counted.
     pub registry: &'a Registry,
+    /// How much clients have asked for.
+    pub limiter: Arc<Limiter>,
     /// Where requests are logged.
     pub log: &'a AccessLog,
 }
@@ -129,6 +131,7 @@ impl Common<'_> {
             cpus: cpus.to_vec(),
             timeouts: pool.timeouts,
             limits: pool.limits,
+            limiter: self.limiter.clone(),
             https: !self.settings.https.is_empty(),
             real_ip: RealIp {
                 forwarded: self.settings.use_forwarded_headers,

@@ -1,6 +1,7 @@
-//! `splitter check`: every Problem of a set of manifests.
+//! `splitter check`: every Problem of a set of manifests, and how each Ingress fares beside
+//! ingress-nginx.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal as _, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -10,9 +11,11 @@ use serde::Serialize;
 
 use super::class_args::ClassArgs;
 use crate::config::ClassSettings;
-use crate::k8s::{MAX_FILE_BYTES, Manifests, translate};
+use crate::k8s::{Fared, Fate, MAX_FILE_BYTES, Manifests, compare, translate};
 use crate::model::{Problem, Severity};
 use crate::tls::{Asking, CertStore, Demand};
+
+mod text;
 
 /// Arguments of `splitter check`.
 #[derive(Args, Clone, Debug)]
@@ -52,8 +55,30 @@ impl CheckArgs {
             None => anyhow::bail!("no manifests given; name a directory, or - for standard input"),
         };
         let mut out = io::stdout().lock();
-        check(&input, &self.class.into(), self.json, &mut out)
+        let style = match (self.json, is_coloured()) {
+            (true, _) => Style::Json,
+            (false, colours) => Style::Text { colours },
+        };
+        check(&input, &self.class.into(), style, &mut out)
     }
+}
+
+/// Colours are for terminals, unless somebody wants none (no-color.org).
+fn is_coloured() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+    io::stdout().is_terminal() && !unwanted
+}
+
+/// How it is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// For people.
+    Text {
+        /// Whether a terminal shows it.
+        colours: bool,
+    },
+    /// For programs.
+    Json,
 }
 
 /// What is checked.
@@ -85,7 +110,29 @@ struct Report<'a> {
     locations: usize,
     errors: usize,
     warnings: usize,
+    summary: Summary,
+    /// Every Ingress of our classes.
+    fates: &'a [Fared],
     problems: &'a [Problem],
+}
+
+/// How many Ingresses of our classes fare how.
+#[derive(Serialize)]
+struct Summary {
+    unchanged: usize,
+    differ: usize,
+    need_work: usize,
+}
+
+impl Summary {
+    fn of(fates: &[Fared]) -> Self {
+        let count = |fate| fates.iter().filter(|it| it.fate == fate).count();
+        Summary {
+            unchanged: count(Fate::Unchanged),
+            differ: count(Fate::Differs),
+            need_work: count(Fate::NeedsWork),
+        }
+    }
 }
 
 /// Prints every Problem with its object, source, field and effect. The exit code is 1 if one of
@@ -96,7 +143,7 @@ struct Report<'a> {
 pub fn check(
     input: &Input,
     class: &ClassSettings,
-    json: bool,
+    style: Style,
     out: &mut impl Write,
 ) -> anyhow::Result<u8> {
     let (objects, mut problems) = match input {
@@ -108,6 +155,7 @@ pub fn check(
         Input::Text(text) => Manifests::from_text("stdin", text),
     };
     let translation = translate(&objects, class);
+    let fates = compare(&objects, class, &translation);
     problems.extend(translation.problems);
     let (_, faulty) = CertStore::new(SystemTime::now())?.update(Demand {
         hosts: &translation.snapshot.tls_hosts(),
@@ -128,49 +176,18 @@ pub fn check(
         locations: translation.snapshot.locations.len(),
         errors,
         warnings: problems.len() - errors,
+        summary: Summary::of(&fates),
+        fates: &fates,
         problems: &problems,
     };
-    if json {
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
-    } else {
-        write_text(&report, out)?;
+    match style {
+        Style::Json => {
+            serde_json::to_writer_pretty(&mut *out, &report)?;
+            writeln!(out)?;
+        }
+        Style::Text { colours } => text::write(&report, colours, out)?,
     }
     Ok(u8::from(errors > 0))
-}
-
-fn write_text(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
-    for problem in report.problems {
-        let level = match problem.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
-        writeln!(out, "{level}[{}] {}", problem.code, problem.object)?;
-        for (label, text) in [
-            ("source", &problem.source),
-            ("field", &problem.field),
-            ("what", &problem.message),
-            ("instead", &problem.effect),
-        ] {
-            if !text.is_empty() {
-                writeln!(out, "  {label:<8} {}", printable(text))?;
-            }
-        }
-    }
-    writeln!(
-        out,
-        "{} errors, {} warnings; {} of {} Ingresses served, {} locations",
-        report.errors, report.warnings, report.served, report.ingresses, report.locations
-    )
-}
-
-/// Control characters, which a manifest may hold, are shown and not sent to the terminal.
-fn printable(text: &str) -> String {
-    let shown = text.chars().map(|it| match it.is_control() {
-        true => it.escape_default().to_string(),
-        false => it.to_string(),
-    });
-    shown.collect()
 }
 
 #[cfg(test)]
@@ -190,7 +207,11 @@ mod tests {
     fn run(text: &str, json: bool) -> (u8, String) {
         let mut out = Vec::new();
         let input = Input::Text(text.to_owned());
-        let code = check(&input, &ClassSettings::default(), json, &mut out).unwrap();
+        let style = match json {
+            true => Style::Json,
+            false => Style::Text { colours: false },
+        };
+        let code = check(&input, &ClassSettings::default(), style, &mut out).unwrap();
         (code, String::from_utf8(out).unwrap())
     }
 
@@ -203,7 +224,9 @@ mod tests {
 
     #[test]
     fn without_problems_only_the_sum_is_printed() {
-        let sum = "0 errors, 0 warnings; 1 of 1 Ingresses served, 1 locations\n";
+        let sum = "unchanged   default/i\n\
+                   1 Ingresses: 1 unchanged, 0 behave differently, 0 need work\n\
+                   0 errors, 0 warnings; 1 of 1 Ingresses served, 1 locations\n";
         assert_eq!(run(GOOD, false), (0, sum.to_owned()));
     }
 
@@ -215,6 +238,8 @@ mod tests {
         let expected = "warning[annotation-unknown] Ingress default/i\n  \
              source   stdin#3\n  field    metadata.annotations.splitter.io/x\n  \
              what     there is no annotation x\n  instead  ignored\n\
+             unchanged   default/i\n\
+             1 Ingresses: 1 unchanged, 0 behave differently, 0 need work\n\
              0 errors, 1 warnings; 1 of 1 Ingresses served, 1 locations\n";
         assert_eq!(out, expected);
     }
@@ -241,6 +266,9 @@ mod tests {
         let report: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert_eq!(report["errors"], 1);
         assert_eq!(report["served"], 1);
+        assert_eq!(report["summary"]["need_work"], 1);
+        assert_eq!(report["fates"][0]["fate"], "needs-work");
+        assert_eq!(report["fates"][0]["reasons"][0], "port-not-found");
         let problem = &report["problems"][0];
         assert_eq!(problem["code"], "port-not-found");
         assert_eq!(problem["severity"], "error");
@@ -251,13 +279,51 @@ mod tests {
     }
 
     #[test]
+    fn what_ingress_nginx_does_otherwise_is_told_without_failing() {
+        let host = |name: &str, path: &str, notes: &str| {
+            format!(
+                "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\n\
+                 metadata: {{name: {name}, annotations: {{{notes}}}}}\n\
+                 spec: {{rules: [{{host: a, http: {{paths: [{{path: {path}, pathType: Prefix, \
+                 backend: {{service: {{name: s, port: {{number: 80}}}}}}}}]}}}}]}}\n"
+            )
+        };
+        let regex = "nginx.ingress.kubernetes.io/rewrite-target: /x";
+        let text = [GOOD, &host("r", "/r", regex), &host("plain", "/p", "")].concat();
+        let (_, out) = run(&text, false);
+        assert!(
+            out.contains("difference[regex-leak] Ingress default/plain\n  there    "),
+            "{out}"
+        );
+        assert!(
+            out.contains("\ndiffers     default/plain  regex-leak\n"),
+            "{out}"
+        );
+        assert!(!out.contains('\u{1b}'), "{out}");
+        let mut coloured = Vec::new();
+        let style = Style::Text { colours: true };
+        let input = Input::Text(text);
+        check(&input, &ClassSettings::default(), style, &mut coloured).unwrap();
+        let coloured = String::from_utf8(coloured).unwrap();
+        assert!(
+            coloured.contains("\u{1b}[33mdiffers\u{1b}[0m     default/plain"),
+            "{coloured}"
+        );
+    }
+
+    #[test]
     fn a_directory_and_a_file_are_read_and_nothing_is_an_error() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("all.yaml");
         std::fs::write(&file, GOOD).unwrap();
         let check = |path: PathBuf| {
             let settings = ClassSettings::default();
-            super::check(&Input::Directory(path), &settings, false, &mut Vec::new())
+            super::check(
+                &Input::Directory(path),
+                &settings,
+                Style::Json,
+                &mut Vec::new(),
+            )
         };
         assert_eq!(check(root.path().to_owned()).unwrap(), 0);
         assert_eq!(check(file).unwrap(), 0);

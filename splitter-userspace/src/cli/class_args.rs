@@ -1,9 +1,12 @@
 //! Flags that say which Ingresses are ours, shared by every command that reads objects.
 
+use std::sync::Arc;
+
 use clap::Args;
 use clap::builder::BoolishValueParser;
 
-use crate::config::ClassSettings;
+use crate::config::{ClassSettings, Defaults};
+use crate::k8s::read_defaults;
 
 /// Which Ingresses are served and under which prefix their annotations are read.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -28,6 +31,10 @@ pub struct ClassArgs {
           default_value = "nginx.ingress.kubernetes.io", value_parser = prefix)]
     pub annotations_prefix: String,
 
+    /// File with what holds where an Ingress says nothing: a ConfigMap of ingress-nginx, or its
+    /// keys and values alone.
+    #[arg(long, env = "SPLITTER_DEFAULTS", value_name = "FILE", value_parser = defaults)]
+    pub defaults: Option<Arc<Defaults>>,
     /// Do as ingress-nginx does with use-regex and rewrite-target: make patterns of all paths of
     /// every host that one Ingress asks it for.
     #[arg(long, env = "SPLITTER_STRICT_NGINX", value_parser = BoolishValueParser::new())]
@@ -41,6 +48,7 @@ impl From<ClassArgs> for ClassSettings {
             controllers: args.controller_class,
             without_class: args.watch_ingress_without_class,
             annotations_prefix: args.annotations_prefix,
+            defaults: args.defaults.unwrap_or_default(),
             strict_nginx: args.strict_nginx,
         }
     }
@@ -71,6 +79,12 @@ fn prefix(text: &str) -> Result<String, String> {
         return Ok(name.to_owned());
     }
     Err("allowed is a DNS name such as nginx.ingress.kubernetes.io".to_owned())
+}
+
+fn defaults(path: &str) -> Result<Arc<Defaults>, String> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| format!("cannot read the file: {error}"))?;
+    read_defaults(path, &text).map(Arc::new)
 }
 
 fn controller(text: &str) -> Result<String, String> {
@@ -127,6 +141,7 @@ mod tests {
                 .to_vec(),
             without_class: true,
             annotations_prefix: "ingress.example.com".to_owned(),
+            defaults: Arc::default(),
             strict_nginx: true,
         };
         assert_eq!(settings.unwrap(), expected);

@@ -15,8 +15,10 @@ use super::steer_args::SteerArgs;
 use super::tls_args::TlsArgs;
 use super::values;
 use crate::config::{
-    AccessLog, ClusterSettings, Identity, LogFormat, Settings, SettingsError, Source, Steering,
+    AccessLog, ClassSettings, ClusterSettings, Defaults, Identity, LogFormat, NameSettings,
+    Settings, SettingsError, Source, Steering,
 };
+use crate::model::AddressSet;
 
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
 /// commas.
@@ -131,6 +133,28 @@ pub struct RunArgs {
     )]
     pub proxy_real_ip_cidr: Vec<IpNet>,
 
+    /// DNS server for the names of ExternalName Services; repeatable [default: the system's]
+    #[arg(
+        long,
+        env = "SPLITTER_DNS_SERVER",
+        value_name = "ADDR",
+        value_delimiter = ',',
+        value_parser = values::listen
+    )]
+    pub dns_server: Vec<SocketAddr>,
+
+    /// Let ExternalName Services lead to this node itself and to clouds' metadata services
+    #[arg(
+        long,
+        env = "SPLITTER_ALLOW_LOCAL_EXTERNAL_NAMES",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true"
+    )]
+    pub allow_local_external_names: bool,
+
     /// How long open requests may go on after the signal to stop
     #[arg(
         long,
@@ -204,6 +228,7 @@ impl TryFrom<RunArgs> for Settings {
             }
         }
         let https = args.tls.listeners(&args.http, args.admin)?;
+        let class = ClassSettings::from(args.class);
         let general = General {
             workers: args.workers,
             usable_cpus: usable_cpus(),
@@ -225,13 +250,19 @@ impl TryFrom<RunArgs> for Settings {
             admin: args.admin,
             steering: args.steering.into(),
             dataplane: args.dataplane.settings(&general)?,
-            class: args.class.into(),
             workers: general.workers.unwrap_or(general.usable_cpus),
             log_format: args.log_format.into(),
             access_log: args.access_log,
-            use_forwarded_headers: args.use_forwarded_headers,
-            use_proxy_protocol: args.use_proxy_protocol,
-            proxy_real_ip: args.proxy_real_ip_cidr.into_iter().collect(),
+            use_forwarded_headers: args.use_forwarded_headers
+                || switch(&class.defaults, "use-forwarded-headers")?,
+            names: NameSettings {
+                servers: args.dns_server,
+                allow_local: args.allow_local_external_names,
+            },
+            use_proxy_protocol: args.use_proxy_protocol
+                || switch(&class.defaults, "use-proxy-protocol")?,
+            proxy_real_ip: real_ip(args.proxy_real_ip_cidr, &class.defaults)?,
+            class,
             drain_timeout: args.drain_timeout,
             timeouts: general.timeouts,
             limits: general.limits,
@@ -240,6 +271,33 @@ impl TryFrom<RunArgs> for Settings {
                 pod_name: args.pod_name,
             },
         })
+    }
+}
+
+/// A setting of the process in the defaults, off if it is not there.
+fn switch(defaults: &Defaults, key: &'static str) -> Result<bool, SettingsError> {
+    match defaults.values.get(key).map(|value| value.trim()) {
+        None | Some("false" | "") => Ok(false),
+        Some("true") => Ok(true),
+        Some(value) => Err(SettingsError::Default {
+            key,
+            value: value.to_owned(),
+            allowed: "it may be true or false",
+        }),
+    }
+}
+
+/// The ranges of the flag; or those of the defaults, where the flag is left at everybody.
+fn real_ip(flag: Vec<IpNet>, defaults: &Defaults) -> Result<AddressSet, SettingsError> {
+    let flag: AddressSet = flag.into_iter().collect();
+    let key = "proxy-real-ip-cidr";
+    match defaults.values.get(key) {
+        Some(value) if flag.is_all() => value.parse().map_err(|_| SettingsError::Default {
+            key,
+            value: value.clone(),
+            allowed: "it may be a list such as 10.0.0.0/8,2001:db8::/32",
+        }),
+        _ => Ok(flag),
     }
 }
 
@@ -272,12 +330,12 @@ fn usable_cpus() -> usize {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
+    use std::sync::Arc;
+
     use clap::Parser;
 
     use super::*;
-    use crate::config::{
-        ClassSettings, DataplaneSettings, Limits, NamespacedName, PoolSettings, Timeouts,
-    };
+    use crate::config::{DataplaneSettings, Limits, NamespacedName, PoolSettings, Timeouts};
 
     #[derive(Parser)]
     struct Line {
@@ -334,6 +392,8 @@ mod tests {
             "--use-forwarded-headers",
             "--use-proxy-protocol",
             "--proxy-real-ip-cidr=10.0.0.0/8,2001:db8::1",
+            "--dns-server=127.0.0.1:53",
+            "--allow-local-external-names",
             "--drain-timeout=1s",
             "--connect-timeout=2s",
             "--read-timeout=3s",
@@ -403,12 +463,17 @@ mod tests {
                 controllers: vec!["own.example/a".to_owned()],
                 without_class: true,
                 annotations_prefix: "own.example".to_owned(),
+                defaults: Arc::default(),
                 strict_nginx: false,
             },
             workers: 3,
             log_format: LogFormat::Json,
             access_log: AccessLog::File("/a".into()),
             use_forwarded_headers: true,
+            names: NameSettings {
+                servers: vec!["127.0.0.1:53".parse().unwrap()],
+                allow_local: true,
+            },
             use_proxy_protocol: true,
             proxy_real_ip: "10.0.0.0/8,2001:db8::1/128".parse().unwrap(),
             drain_timeout: Duration::from_secs(1),
@@ -459,5 +524,35 @@ mod tests {
     fn any_free_port_may_be_asked_for_everywhere() {
         let all = settings(&["--http=127.0.0.1:0", "--admin=127.0.0.1:0"]);
         assert!(all.is_ok(), "{all:?}");
+    }
+
+    #[test]
+    fn settings_of_the_process_come_from_the_defaults_too() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let with = |text: &str, more: &[&str]| {
+            std::fs::write(file.path(), text).unwrap();
+            let flag = format!("--defaults={}", file.path().display());
+            let args: Vec<&str> = [flag.as_str()]
+                .into_iter()
+                .chain(more.iter().copied())
+                .collect();
+            settings(&args)
+        };
+        let text = "use-forwarded-headers: true\nuse-proxy-protocol: \"true\"\nproxy-real-ip-cidr: 10.0.0.0/8\n";
+        let all = with(text, &[]).unwrap();
+        assert!(all.use_forwarded_headers && all.use_proxy_protocol);
+        assert_eq!(all.proxy_real_ip.to_string(), "10.0.0.0/8");
+        let all = with(text, &["--proxy-real-ip-cidr=192.0.2.1"]).unwrap();
+        assert_eq!(all.proxy_real_ip.to_string(), "192.0.2.1/32");
+        for text in [
+            "use-forwarded-headers: perhaps",
+            "proxy-real-ip-cidr: office",
+        ] {
+            let error = with(text, &[]).unwrap_err().to_string();
+            assert!(
+                error.contains("--defaults") && error.contains("may be"),
+                "{error}"
+            );
+        }
     }
 }

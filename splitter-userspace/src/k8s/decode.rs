@@ -146,7 +146,7 @@ fn read(
         Kind::Service => typing.read::<Service>(Object::Service),
         Kind::EndpointSlice => typing.read::<EndpointSlice>(Object::EndpointSlice),
         Kind::Secret => typing.read::<Secret>(Object::Secret),
-        Kind::File => Err(Fault::new(
+        Kind::ConfigMap | Kind::File => Err(Fault::new(
             "kind-missing",
             "the document is no object".to_owned(),
         )),

@@ -90,6 +90,6 @@ pub(super) fn api_version(kind: Kind) -> &'static str {
     match kind {
         Kind::Ingress | Kind::IngressClass => "networking.k8s.io/v1",
         Kind::EndpointSlice => "discovery.k8s.io/v1",
-        Kind::Service | Kind::Secret | Kind::File => "v1",
+        Kind::Service | Kind::Secret | Kind::ConfigMap | Kind::File => "v1",
     }
 }

@@ -7,9 +7,11 @@
 mod bounded;
 mod cluster;
 mod decode;
+mod defaults;
 mod documents;
 mod header;
 mod manifests;
+mod names;
 mod objects;
 mod translate;
 
@@ -17,10 +19,12 @@ pub use cluster::{
     BURST_LIMIT as CLUSTER_BURST_LIMIT, Cluster, ClusterState, ConnectError, NodeFacts,
     QUIET as CLUSTER_QUIET, Served, WatchFailures, Written,
 };
+pub use defaults::read_defaults;
 pub use documents::{MAX_DOCUMENTS, Parsed, parse_documents};
 pub use manifests::{
     BURST_LIMIT, FRESH, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, ManifestWatcher, Manifests, POLL,
     QUIET, WatchError,
 };
+pub use names::{Names, Resolution, is_local};
 pub use objects::{Object, Objects, Sourced};
-pub use translate::{Translation, translate};
+pub use translate::{Difference, Fared, Fate, Translation, annotations_page, compare, translate};

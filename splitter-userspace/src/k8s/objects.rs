@@ -9,6 +9,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::names::Names;
 use crate::model::{Kind, ObjectRef, Problem, SecretData, SecretSource, Severity};
 
 /// An object with the place it was read from. Cheap to clone.
@@ -117,6 +118,8 @@ pub struct Objects {
     pub slices: Vec<Sourced<EndpointSlice>>,
     /// Secrets.
     pub secrets: Vec<Sourced<Secret>>,
+    /// What the names of ExternalName Services lead to.
+    pub names: Names,
     /// Where there is no IngressClass at all, an Ingress that names none is not ours because of
     /// that: others may serve it. False for manifests, where nobody else can be meant.
     pub class_by_name_only: bool,

@@ -25,8 +25,9 @@ impl fmt::Display for BackendKey {
 
 /// A Service port: a named group of Endpoints.
 ///
-/// Unique in a Snapshot by key and fault: a port that works for one Location and must not be reached
-/// through another (see [`BackendFault::GuardUnsupported`]) is two Backends.
+/// A port that works for one Location and must not be reached through another (see
+/// [`BackendFault::GuardUnsupported`]), or that one Location asks by the Service's own address
+/// (`service-upstream`) and another by its pods', is several Backends of one key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Backend {
     /// Which Service port it is.
@@ -52,7 +53,7 @@ pub enum BackendFault {
     ServiceNotFound,
     /// The Service has no such port.
     PortNotFound,
-    /// A kind of backend that is not supported (a `resource`, an ExternalName Service).
+    /// A kind of backend that is not supported (a `resource`).
     Unsupported,
     /// The Ingress asks for an access control that is not supported: answering without it would
     /// open what is to be closed.

@@ -15,6 +15,10 @@ pub enum Purpose {
     Variant,
     /// Names an Endpoint in a session cookie.
     Endpoint,
+    /// The place of a key on the line of the weights.
+    Place,
+    /// The hash key of a request.
+    Request,
 }
 
 /// A hash under way.

@@ -20,14 +20,16 @@ pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use path_pattern::{Form, PathPattern};
 pub use policy::{
-    AddressSet, Addresses, Affinity, AffinityMode, ClientCert, ClientVerify, Exchange, Failures,
-    HttpsRedirect, NotARange, Piece, Policy, Protocol, Redirect, Retry, Rewrite, SameSite,
-    SessionCookie, Side, SplitPolicy, Template, TemplateError, Variable, subscriber,
+    AddressSet, Addresses, Affinity, AffinityMode, Balance, ClientCert, ClientVerify, Cors,
+    ErrorPages, Exchange, Failures, HashBy, HashPart, HttpsRedirect, Mirror, NotARange, Origin,
+    Origins, Piece, Policy, Protocol, Rate, RateLimits, Redirect, Retry, Rewrite, SameSite,
+    SessionCookie, Side, SplitKey, SplitPolicy, Template, TemplateError, Variable, subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use secret::{SecretData, SecretSource};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{
-    CookieTest, HeaderTest, MAX_VARIANTS, Pattern, Rule, STABLE, Split, Test, Variant, Weights,
+    CookieTest, HeaderTest, MAX_VARIANTS, Pattern, Rule, STABLE, Split, Test, ValueTest, Variant,
+    Weights,
 };
 pub use tls::{TlsHost, TlsSecret};

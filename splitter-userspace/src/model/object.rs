@@ -16,6 +16,8 @@ pub enum Kind {
     EndpointSlice,
     /// `v1` Secret.
     Secret,
+    /// `v1` ConfigMap.
+    ConfigMap,
     /// A document that is not (yet) an object: a manifest file that does not parse.
     File,
 }
@@ -29,6 +31,7 @@ impl Kind {
             Kind::Service => "Service",
             Kind::EndpointSlice => "EndpointSlice",
             Kind::Secret => "Secret",
+            Kind::ConfigMap => "ConfigMap",
             Kind::File => "File",
         }
     }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Backend, Host, HostPattern, Location, ObjectRef, TlsHost};
+use super::{Backend, BackendKey, Host, HostPattern, Location, ObjectRef, TlsHost};
 
 /// Index of a Location in [`Snapshot::locations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -41,6 +41,12 @@ impl Snapshot {
     /// The Backend of an id that this Snapshot gave out.
     pub fn backend(&self, id: BackendId) -> Option<&Arc<Backend>> {
         self.backends.get(id.0 as usize)
+    }
+
+    /// The Backend with this key; the one without a fault of its Location's, if there are two.
+    pub fn backend_by_key(&self, key: &BackendKey) -> Option<&Arc<Backend>> {
+        let index = self.backends.partition_point(|it| it.key < *key);
+        self.backends.get(index).filter(|it| it.key == *key)
     }
 
     /// The Secrets with authorities of clients that Locations refer to.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use http::HeaderName;
 use serde::Serialize;
 
-use super::{Affinity, BackendId, ObjectRef, SplitPolicy};
+use super::{AddressSet, Affinity, BackendId, ObjectRef, SplitKey, SplitPolicy};
 
 /// How many Variants a Split can have, the stable one among them.
 pub const MAX_VARIANTS: usize = 8;
@@ -28,6 +28,11 @@ impl Split {
     /// What keeps its clients where they are.
     pub fn affinity(&self) -> Option<&Affinity> {
         self.policy.as_ref()?.affinity.as_ref()
+    }
+
+    /// What decides in place of chance.
+    pub fn key(&self) -> Option<&SplitKey> {
+        self.policy.as_ref()?.key.as_ref()
     }
 
     /// The weights as the objects give them. The proxy reads the map's slot instead, which starts
@@ -75,21 +80,30 @@ pub enum Test {
         #[serde(serialize_with = "header_name")]
         name: HeaderName,
         /// What its value must be.
-        test: HeaderTest,
+        test: ValueTest,
     },
     /// A cookie. The name is compared without regard to case; the first one counts.
     Cookie {
         /// As written.
         name: Arc<str>,
         /// What its value must be.
-        test: CookieTest,
+        test: ValueTest,
     },
+    /// A parameter of the query. The name is compared byte for byte; the first one counts.
+    Query {
+        /// As it reads without percent-encoding.
+        name: Arc<str>,
+        /// What its value, without percent-encoding, must be.
+        test: ValueTest,
+    },
+    /// The client's address: the canary when it is in the set. Anything else goes on.
+    Source(AddressSet),
 }
 
-/// What a header's value decides.
+/// What the value of a header, a cookie or a parameter decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum HeaderTest {
+pub enum ValueTest {
     /// `always` chooses the canary, `never` chooses stable; both end the decision. Anything else
     /// goes on.
     AlwaysNever,
@@ -101,13 +115,11 @@ pub enum HeaderTest {
     Invalid,
 }
 
+/// What a header's value decides.
+pub type HeaderTest = ValueTest;
+
 /// What a cookie's value decides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CookieTest {
-    /// `always` chooses the canary, `never` chooses stable; both end the decision.
-    AlwaysNever,
-}
+pub type CookieTest = ValueTest;
 
 fn header_name<S: serde::Serializer>(name: &HeaderName, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(name.as_str())

@@ -14,6 +14,7 @@ use super::codec::{Head, write_interim};
 use super::fault::Fault;
 use super::guard::{Guard, Phase};
 use super::headers;
+use super::limiter::Hold;
 use super::policy::{Verdict, same_host};
 use super::real_ip;
 use super::socket::{HOLD, HOLD_MAX, Socket};
@@ -89,6 +90,8 @@ pub struct Client {
     tunnel: RefCell<Option<(Tunnel, Duration)>>,
     /// What its certificate is worth, once somebody asked.
     verdict: RefCell<Option<Rc<Verdict>>>,
+    /// Counts the tunnel among the requests that its client has in hand.
+    held: RefCell<Option<Hold>>,
 }
 
 impl Client {
@@ -125,6 +128,7 @@ impl Client {
             waiting: RefCell::default(),
             tunnel: RefCell::default(),
             verdict: RefCell::default(),
+            held: RefCell::default(),
         })
     }
 
@@ -353,9 +357,10 @@ impl Client {
     }
 
     /// Has the connection become a tunnel once its answer is sent, to be kept for `idle` without a
-    /// byte either way.
-    pub fn set_tunnel(&self, tunnel: Tunnel, idle: Duration) {
+    /// byte either way. Until it ends it counts as `held`.
+    pub fn set_tunnel(&self, tunnel: Tunnel, idle: Duration, held: Option<Hold>) {
         *self.tunnel.borrow_mut() = Some((tunnel, idle));
+        *self.held.borrow_mut() = held;
     }
 
     /// The tunnel that the connection is to become, if any.

@@ -71,6 +71,8 @@ pub enum Fault {
     ConnectTimeout,
     /// The Endpoint did not answer in time.
     UpstreamTimeout,
+    /// The default backend gave no page for an error. Never sent: the error's own status is.
+    NoErrorPage,
     // Ours.
     /// Too many connections.
     Overloaded,
@@ -106,7 +108,9 @@ impl Fault {
             Fault::ClientGone => client_closed_request(),
             Fault::NoLocation => StatusCode::NOT_FOUND,
             Fault::NoEndpoint | Fault::Overloaded | Fault::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Fault::UpstreamRefused | Fault::UpstreamInvalid => StatusCode::BAD_GATEWAY,
+            Fault::UpstreamRefused | Fault::UpstreamInvalid | Fault::NoErrorPage => {
+                StatusCode::BAD_GATEWAY
+            }
             Fault::ConnectTimeout | Fault::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
     }
@@ -143,6 +147,7 @@ impl Fault {
             Fault::NoEndpoint => "no-endpoint",
             Fault::UpstreamRefused => "upstream-refused",
             Fault::UpstreamInvalid => "upstream-invalid",
+            Fault::NoErrorPage => "no-error-page",
             Fault::ConnectTimeout => "connect-timeout",
             Fault::UpstreamTimeout => "upstream-timeout",
             Fault::Overloaded => "overloaded",
@@ -182,6 +187,7 @@ impl Fault {
             Fault::NoEndpoint => "no endpoint is ready for this location",
             Fault::UpstreamRefused => "the backend refused or broke the connection",
             Fault::UpstreamInvalid => "the backend's answer is malformed",
+            Fault::NoErrorPage => "the default backend gave no page",
             Fault::ConnectTimeout => "the backend did not accept in time",
             Fault::UpstreamTimeout => "the backend did not answer in time",
             Fault::Overloaded => "too many connections",

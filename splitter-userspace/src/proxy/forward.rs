@@ -39,7 +39,8 @@ pub enum Exchanged {
 }
 
 impl Exchanged {
-    fn status(&self) -> StatusCode {
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
         match self {
             Exchanged::Http1 { head, .. } => head.status,
             Exchanged::Http2 { response, .. } => response.status(),

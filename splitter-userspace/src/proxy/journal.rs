@@ -14,10 +14,15 @@ use super::client::Client;
 use super::codec::Head;
 use super::fault::Fault;
 use super::policy::affinity::Visit;
+use super::policy::{self, Passage};
 use super::worker::{Current, Worker};
 use crate::model::{Location, LocationId};
 use crate::routing::{Aim, Decision, normalize};
 use crate::telemetry::{OpenGuard, Record, UpstreamRecord};
+
+/// An Endpoint that does not answer counts as one that takes at least this long: one that fails at
+/// once is not a fast one.
+const FAILED: Duration = Duration::from_secs(1);
 
 /// See the module's text. Dropped without an end, it counts as a client that left.
 pub struct Journal {
@@ -45,6 +50,8 @@ pub struct Journal {
     pub upstream: Option<UpstreamRecord>,
     /// When the (last) Endpoint was chosen.
     pub picked: Option<Instant>,
+    /// What is kept of it for the policies of its Location.
+    pub passage: Passage,
     /// Whether the client is to be told faults in gRPC's words too.
     pub grpc: bool,
     /// The request's body, if it has one.
@@ -93,9 +100,10 @@ impl Journal {
             location: None,
             decision: None,
             aim: Aim::default(),
-            visit: Visit::default(),
+            passage: Passage::default(),
             upstream: None,
             picked: None,
+            visit: Visit::default(),
             grpc: false,
             upload: None,
             status: 0,
@@ -110,6 +118,18 @@ impl Journal {
     /// The state that the request is served by.
     pub fn current(&self) -> &Rc<Current> {
         &self.current
+    }
+
+    /// When the request came.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Sets what the request's Location has to say on its answer.
+    pub fn dress(&self, headers: &mut HeaderMap) {
+        if let Some(policy) = self.location().and_then(|it| it.policy.as_deref()) {
+            policy::dress(policy, &self.passage, headers);
+        }
     }
 
     /// Passes an interim answer of the backend on, where the client can have it: HTTP/1.0 knows none,
@@ -150,9 +170,58 @@ impl Journal {
         });
     }
 
+    /// Tells how soon the Endpoint began to answer, where the next one is chosen by that.
+    pub fn observe_speed(&self) {
+        if self.aim == Aim::Faster
+            && let (Some(upstream), Some(picked)) = (&self.upstream, self.picked)
+        {
+            let took = upstream.header;
+            let took = took.unwrap_or_else(|| picked.elapsed().max(FAILED));
+            self.worker.endpoint_took(upstream.addr, took);
+        }
+    }
+
+    /// For a copy of the request: it is neither counted nor logged.
+    pub fn silent(&self) -> Box<Self> {
+        Box::new(Journal {
+            worker: self.worker.clone(),
+            client: self.client.clone(),
+            current: self.current.clone(),
+            began: Instant::now(),
+            method: self.method.clone(),
+            version: self.version,
+            target: None,
+            host: None,
+            caller: self.caller,
+            headers: HeaderMap::new(),
+            request_id: self.request_id.clone(),
+            request_head: 0,
+            location: self.location,
+            decision: None,
+            aim: Aim::default(),
+            passage: Passage::default(),
+            visit: Visit::default(),
+            upstream: None,
+            picked: None,
+            upload: None,
+            status: 0,
+            response_bytes: 0,
+            fault: None,
+            policy: None,
+            grpc: self.grpc,
+            done: true,
+            _open: self.worker.connections().request(),
+        })
+    }
+
     /// Names the host that was asked for, as the client wrote it.
     pub fn set_host(&mut self, host: &HeaderValue) {
         self.host = Some(host.clone());
+    }
+
+    /// Path and query as they came.
+    pub fn target(&self) -> &str {
+        self.target.as_ref().map_or("", PathAndQuery::as_str)
     }
 
     /// Whether the answer has no body, whatever it is.

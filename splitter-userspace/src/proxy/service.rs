@@ -16,12 +16,14 @@ use hyper::body::{Body, Incoming};
 use super::body::{AnswerBody, RequestBody};
 use super::client::{Client, Protocol, text_value};
 use super::codec::{Added, BodyLength, Head, Outgoing};
+use super::fallback::{self, Kept};
 use super::fault::Fault;
 use super::forward::{Exchanged, forward};
 use super::grpc;
 use super::headers::{self, Forwarded, Survey};
 use super::http2::{self, Hold};
 use super::journal::Journal;
+use super::mirror;
 use super::policy::affinity::Visit;
 use super::policy::{self, Asked, Refusal, Reply, Rewritten};
 use super::target;
@@ -29,7 +31,7 @@ use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::{Place, Worker};
 use crate::model::{self, Backend};
-use crate::routing::{Scheme, Wanted};
+use crate::routing::{Aim, Scheme, Wanted};
 
 /// What the proxy calls itself where a backend does not name itself.
 const NAME: HeaderValue = HeaderValue::from_static("splitter");
@@ -73,9 +75,45 @@ pub async fn serve(
         }),
         length: prepared.length,
     };
-    match forward(&worker, backend, &outgoing, body, terms, &mut journal).await {
-        Ok(exchanged) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
-        Err(fault) => own_answer(&worker, fault, journal),
+    let forwarded = forward(&worker, backend, &outgoing, body, terms, &mut journal).await;
+    if forwarded.is_err() {
+        journal.observe_speed();
+    }
+    let kept = prepared.kept.filter(|kept| match &forwarded {
+        Ok(exchanged) => kept.replaces(exchanged.status()),
+        Err(fault) => *fault != Fault::ClientGone && kept.replaces_own(fault.status()),
+    });
+    match (forwarded, kept) {
+        // Boxed, so that other requests do not carry its state.
+        (forwarded, Some(kept)) => {
+            Box::pin(instead(worker, client, forwarded, kept, journal)).await
+        }
+        (Ok(exchanged), None) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
+        (Err(fault), None) => own_answer(&worker, fault, journal),
+    }
+}
+
+/// Answers with an error page in place of a pod's answer or the proxy's own; with the status alone
+/// if there is no page.
+async fn instead(
+    worker: Rc<Worker>,
+    client: Rc<Client>,
+    forwarded: Result<Exchanged, Fault>,
+    kept: Box<Kept>,
+    mut journal: Box<Journal>,
+) -> io::Result<Response<AnswerBody>> {
+    let (status, fault) = match forwarded {
+        Ok(exchanged) => {
+            let status = exchanged.status();
+            fallback::discard(&worker, exchanged);
+            (status, None)
+        }
+        Err(fault) => (fault.status(), Some(fault)),
+    };
+    match (kept.page(&worker, status, &mut journal).await, fault) {
+        (Some(page), _) => answer(&worker, &client, page, None, journal),
+        (None, Some(fault)) => own_answer(&worker, fault, journal),
+        (None, None) => policy_answer(&worker, fallback::bare(status), journal),
     }
 }
 
@@ -103,6 +141,8 @@ struct Prepared {
     trailers: bool,
     /// How the body ends.
     length: BodyLength,
+    /// What an error page needs, where the Location has any.
+    kept: Option<Box<Kept>>,
 }
 
 /// Checks the request, finds who answers it, and makes it what the backend is to see.
@@ -134,10 +174,13 @@ fn prepare(
         let listens = worker.listens_for_https();
         let wanted = wanted(client, &place, parts, host_text, listens);
         let asked = Asked {
+            parts,
             client: journal.caller(),
+            limiter: worker.limiter(),
+            now: worker.limiter().at(journal.began()),
             wanted,
         };
-        policy::enter(policy, &asked)?;
+        policy::enter(policy, &asked, &mut journal.passage)?;
         let rewrite = policy.rewrite.as_ref();
         rewritten = rewrite.map(|it| Rewritten::of(it, &wanted)).transpose()?;
     }
@@ -145,22 +188,38 @@ fn prepare(
         Some(policy) => Some(policy::certify(worker, client, policy, host_text)?),
         None => None,
     };
-    let terms = Terms::new(worker.timeouts(), policy);
+    let mut terms = Terms::new(worker.timeouts(), policy);
+    policy::admit(policy, worker.limits(), &parts.headers, body)?;
+    let chosen = worker.choose(&place, host_text, parts, journal);
+    let missing = matches!(chosen, Err(Fault::NoEndpoint));
+    let stand_in = missing
+        .then(|| fallback::backend(policy, journal))
+        .flatten();
+    let stands_in = stand_in.is_some();
+    if stands_in {
+        // What is spoken with the pods says nothing about it, and the client's session is with them.
+        terms = Terms::new(worker.timeouts(), None);
+        journal.aim = Aim::default();
+    }
     let http2 = terms.protocol == model::Protocol::Grpc;
     journal.grpc = http2 && grpc::is_grpc(&parts.headers);
-    policy::admit(policy, worker.limits(), &parts.headers, body)?;
-    let backend = worker.choose(&place, parts, journal)?;
-    if let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
-        journal.visit = Visit::of(&affinity.cookie, &parts.headers);
+    let backend = stand_in.map_or(chosen, Ok)?;
+    if !stands_in && let Some(affinity) = place.location().and_then(|it| it.split.affinity()) {
+        let encrypted = is_encrypted(client, &parts.headers);
+        journal.visit = Visit::of(&affinity.cookie, &parts.headers, encrypted);
     }
+    let split = place.location().and_then(|it| it.split.policy.as_deref());
+    let mirrors = split.map_or(&[][..], |it| &it.mirrors);
+    let plain = policy.is_none() && mirrors.is_empty();
     let mut prepared = Prepared {
         upgrade: None,
         backend,
         terms,
         host,
-        as_it_came: policy.is_none() && !survey.connected && !client.origin.forwards,
+        as_it_came: plain && !survey.connected && !client.origin.forwards,
         trailers: survey.trailers,
         length: body.length(survey.length),
+        kept: None,
     };
     if !prepared.as_it_came {
         let address = match journal.caller() {
@@ -181,6 +240,11 @@ fn prepare(
             protocol,
             idle: terms.tunnel,
         });
+        if stands_in {
+            fallback::describe(&mut parts.headers, StatusCode::SERVICE_UNAVAILABLE, journal);
+        } else if !http2 {
+            prepared.kept = Kept::of(policy, &parts.headers, journal);
+        }
         if let Some(rewritten) = rewritten {
             rewritten.apply(parts);
         }
@@ -194,7 +258,16 @@ fn prepare(
             http2::into_http2(parts)?;
         }
     }
+    let (backend_terms, length) = (&prepared.terms, prepared.length);
+    mirror::copy(worker, mirrors, parts, length, backend_terms, journal);
     Ok(prepared)
+}
+
+/// Whether the client's own connection is encrypted, by what is known or believed of it.
+fn is_encrypted(client: &Client, fields: &HeaderMap) -> bool {
+    let proto = fields.get(headers::X_FORWARDED_PROTO);
+    let said = client.origin.forwards && proto.is_some_and(|proto| proto == "https");
+    said || client.origin.scheme == "https"
 }
 
 /// Makes `parts` what the backend is to see. Returns the protocol that the client asks to change to.
@@ -288,6 +361,7 @@ fn answer(
     upgrade: Option<Upgrade>,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
+    journal.observe_speed();
     let (mut parts, from) = match exchanged {
         Exchanged::Http1 { head, upstream } => (response_parts(*head), From::Http1(upstream)),
         Exchanged::Http2 { response, hold } => {
@@ -297,6 +371,7 @@ fn answer(
         }
     };
     parts.headers.entry(SERVER).or_insert(NAME);
+    journal.dress(&mut parts.headers);
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
     policy::answered(&journal, &mut parts);
@@ -337,7 +412,7 @@ fn switch(
         // Nobody asked for it, or the backend broke off: the client cannot go on with it.
         return own_answer(worker, Fault::UpstreamInvalid, journal);
     };
-    client.set_tunnel(tunnel, idle);
+    client.set_tunnel(tunnel, idle, journal.passage.held.take());
     parts.headers.insert(UPGRADE, protocol);
     parts
         .headers
@@ -377,6 +452,9 @@ fn own_answer(
     if fault == Fault::MethodNotAllowed {
         response = response.header(ALLOW, METHODS);
     }
+    if let Some(headers) = response.headers_mut() {
+        journal.dress(headers);
+    }
     let body = if journal.is_head() {
         Bytes::new()
     } else {
@@ -406,6 +484,7 @@ fn policy_answer(
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
     journal.answer_by(reply.name, reply.status.as_u16());
     set_hsts(worker, &journal, &mut reply.headers);
+    journal.dress(&mut reply.headers);
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()

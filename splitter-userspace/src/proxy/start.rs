@@ -13,7 +13,9 @@ use tokio::sync::watch;
 use super::clock::TICK;
 use super::fault::Fault;
 use super::handshake::Handshakes;
+use super::limiter::Limiter;
 use super::listen::{Acceptor, Local, Sockets};
+use super::mirror::Mirrors;
 use super::worker::{Classes, Worker, WorkerParts};
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
@@ -44,6 +46,8 @@ pub struct ProxyConfig {
     pub limits: Limits,
     /// Who is believed whom they speak for.
     pub real_ip: RealIp,
+    /// How much clients have asked for; one for all pools.
+    pub limiter: Arc<Limiter>,
     /// Whether this instance listens for https, on whatever address.
     pub https: bool,
 }
@@ -190,6 +194,7 @@ impl Thread {
             timeouts: self.config.timeouts,
             limits: self.config.limits,
             real_ip: self.config.real_ip,
+            limiter: self.config.limiter,
             https: self.config.https,
             name: self.config.name,
             metrics: self.registry.worker(self.config.name),
@@ -197,6 +202,7 @@ impl Thread {
             ejections: self
                 .registry
                 .counter(&ENDPOINT_EJECTIONS, &[("pool", self.config.name)]),
+            mirrors: Mirrors::new(&self.registry, self.config.name),
             interim: ["passed", "dropped"].map(|result| {
                 let labels = [("pool", self.config.name), ("result", result)];
                 self.registry.counter(&INTERIM_ANSWERS, &labels)

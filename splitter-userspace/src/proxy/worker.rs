@@ -6,6 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, request};
 
@@ -17,6 +18,8 @@ use super::handshake::Handshakes;
 use super::headers::X_REQUEST_ID;
 use super::http2::Http2Pool;
 use super::journal::Journal;
+use super::limiter::Limiter;
+use super::mirror::Mirrors;
 use super::pool::UpstreamPool;
 use super::terms::Terms;
 use super::upstream::Upstream;
@@ -77,6 +80,8 @@ pub struct WorkerParts {
     pub limits: Limits,
     /// Who is believed whom they speak for.
     pub real_ip: RealIp,
+    /// How much clients have asked for.
+    pub limiter: Arc<Limiter>,
     /// Whether this instance listens for https, on whatever address.
     pub https: bool,
     /// The pool's name.
@@ -87,6 +92,8 @@ pub struct WorkerParts {
     pub log: WorkerLog,
     /// Counts Endpoints that are left alone for a while.
     pub ejections: Counter,
+    /// Copies of requests.
+    pub mirrors: Mirrors,
     /// Counts interim answers (1xx) that are passed on, and those that are not.
     pub interim: [Counter; 2],
 }
@@ -107,6 +114,7 @@ pub struct Worker {
     limits: Limits,
     https: bool,
     real_ip: RealIp,
+    limiter: Arc<Limiter>,
     name: &'static str,
     chance: RefCell<fastrand::Rng>,
     blocks: RefCell<Blocks>,
@@ -115,6 +123,7 @@ pub struct Worker {
     connections: ConnectionMetrics,
     log: RefCell<WorkerLog>,
     ejections: Counter,
+    mirrors: Mirrors,
     interim: [Counter; 2],
     draining: Cell<bool>,
 }
@@ -141,6 +150,7 @@ impl Worker {
             timeouts: Rc::new(parts.timeouts),
             limits: parts.limits,
             real_ip: parts.real_ip,
+            limiter: parts.limiter,
             https: parts.https,
             name: parts.name,
             blocks: RefCell::new(Blocks::new(chance.fork())),
@@ -150,6 +160,7 @@ impl Worker {
             metrics: RefCell::new(parts.metrics),
             log: RefCell::new(parts.log),
             ejections: parts.ejections,
+            mirrors: parts.mirrors,
             interim: parts.interim,
             draining: Cell::new(false),
         })
@@ -214,6 +225,7 @@ impl Worker {
     pub fn choose(
         &self,
         place: &Place,
+        host: &str,
         parts: &request::Parts,
         journal: &mut Journal,
     ) -> Result<Arc<Backend>, Fault> {
@@ -225,8 +237,14 @@ impl Worker {
         let mut blocks = self.blocks.borrow_mut();
         let mut draw = blocks.slot(slot, &weights);
         let affinity = split.affinity();
+        // Only some of what follows from a policy of the Split looks at it.
+        let host = split.policy.as_ref().and_then(|_| normalize(host));
+        let host = host.as_deref().unwrap_or_default();
         let shown = Shown {
             headers: &parts.headers,
+            method: parts.method.as_str(),
+            host,
+            path: parts.uri.path(),
             query: parts.uri.query().unwrap_or_default(),
             client: journal.caller(),
             held: affinity.and_then(|affinity| held(affinity, &parts.headers)),
@@ -282,6 +300,23 @@ impl Worker {
     /// An Endpoint has answered: whatever was held against it is forgotten.
     pub fn endpoint_answered(&self, endpoint: SocketAddr) {
         self.picker.borrow_mut().health().answered(endpoint);
+    }
+
+    /// An Endpoint has begun to answer after this time, for those that choose by it. What falls into
+    /// one tick of the clock counts as one.
+    pub fn endpoint_took(&self, endpoint: SocketAddr, took: Duration) {
+        let now = Duration::from_millis(self.clock.millis());
+        self.picker.borrow_mut().answered_after(endpoint, took, now);
+    }
+
+    /// Draws whether something is to happen that happens this often in a million times.
+    pub fn chance(&self, per_million: u32) -> bool {
+        self.chance.borrow_mut().u32(..1_000_000) < per_million
+    }
+
+    /// Copies of requests.
+    pub fn mirrors(&self) -> &Mirrors {
+        &self.mirrors
     }
 
     fn now(&self) -> Tick {
@@ -383,6 +418,11 @@ impl Worker {
     /// How much there may be of things.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// How much clients have asked for.
+    pub fn limiter(&self) -> &Arc<Limiter> {
+        &self.limiter
     }
 
     /// Who is believed whom they speak for.

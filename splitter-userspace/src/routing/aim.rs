@@ -1,16 +1,23 @@
-//! Choosing an Endpoint with regard to the client: by its session.
+//! Choosing an Endpoint with regard to the request: by its session, by a hash key, by speed.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::pick::Picker;
 use super::ring::Ring;
-use super::{Health, Shown, Tick};
+use super::{Health, Shown, Tick, alike};
 use crate::model::keyed::endpoint_token;
-use crate::model::{AffinityMode, Backend, BackendKey, Endpoint, Snapshot, SplitPolicy};
+use crate::model::{
+    AffinityMode, Backend, BackendKey, Balance, Endpoint, EndpointState, Snapshot, SplitPolicy,
+};
 
 /// How often chance is asked for a key whose Endpoint can be used.
 const TRIES: usize = 20;
+
+/// The most Endpoints that share a hash key.
+const SHARERS_MAX: usize = 64;
 
 /// How the Endpoint for one request is chosen, and what comes of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +25,10 @@ pub enum Aim {
     /// Whose turn it is.
     #[default]
     Turn,
+    /// The faster of two.
+    Faster,
+    /// The one of a hash key, or one of so many that share it.
+    Key(u64, Option<NonZeroU16>),
     /// The one of the client's session.
     Session(Session),
 }
@@ -35,7 +46,13 @@ impl Aim {
                     issue: None,
                 })
             }
-            _ => Aim::Turn,
+            _ => match policy.balances.get(variant) {
+                None | Some(Balance::RoundRobin) => Aim::Turn,
+                Some(Balance::Ewma) => Aim::Faster,
+                Some(Balance::Hash(by)) => {
+                    alike::key(by, shown).map_or(Aim::Turn, |key| Aim::Key(key, by.subset))
+                }
+            },
         }
     }
 }
@@ -124,12 +141,87 @@ impl Picker {
     ) -> Option<Endpoint> {
         let aimed = match aim {
             Aim::Turn => None,
+            Aim::Faster => self.faster(backend, excluded, now),
+            Aim::Key(key, subset) => self.alike(backend, *key, *subset, excluded, now),
             Aim::Session(session) => match session.mode {
                 AffinityMode::Persistent => self.persistent(backend, session, excluded, now),
                 AffinityMode::Balanced => self.balanced(backend, session, excluded, now),
             },
         };
         aimed.or_else(|| self.pick(backend, excluded, now))
+    }
+
+    /// An Endpoint has answered after this time; `now` is on any clock that does not go back.
+    pub fn answered_after(&mut self, addr: SocketAddr, took: Duration, now: Duration) {
+        self.loads.answered(addr, took, now);
+    }
+
+    /// The faster of two Endpoints that chance chooses.
+    fn faster(
+        &mut self,
+        backend: &Backend,
+        excluded: &[SocketAddr],
+        now: Tick,
+    ) -> Option<Endpoint> {
+        let usable = Usable {
+            backend,
+            health: &self.health,
+            excluded,
+            now,
+        };
+        let ready = |endpoint: &Endpoint| endpoint.state == EndpointState::Ready;
+        let (mut one, count) = (None::<Endpoint>, backend.endpoints.len());
+        for _ in 0..TRIES {
+            let index = self.rng.usize(..count.max(1));
+            match (usable.get(index).filter(ready), one) {
+                (Some(other), Some(one)) if other != one => {
+                    let now = Duration::from_millis(now.0);
+                    let better = self.loads.better(one.addr, other.addr, now);
+                    return Some(if better == Some(other.addr) {
+                        other
+                    } else {
+                        one
+                    });
+                }
+                (Some(other), None) => one = Some(other),
+                _ => {}
+            }
+        }
+        one
+    }
+
+    /// The Endpoint of a key, or one of the `subset` that share it: any of them that can be used.
+    fn alike(
+        &mut self,
+        backend: &Arc<Backend>,
+        key: u64,
+        subset: Option<NonZeroU16>,
+        excluded: &[SocketAddr],
+        now: Tick,
+    ) -> Option<Endpoint> {
+        let ring = self.rings.get(backend);
+        let usable = Usable {
+            backend,
+            health: &self.health,
+            excluded,
+            now,
+        };
+        let size = usize::from(subset.map_or(1, NonZeroU16::get)).min(ring.len());
+        if size > 1 {
+            let mut sharers = [usize::MAX; SHARERS_MAX];
+            let sharers = sharers.get_mut(..size)?;
+            let found = ring.first(key, sharers);
+            let turn = self.rng.usize(..found.max(1));
+            let (before, after) = sharers.get(..found)?.split_at_checked(turn)?;
+            let found = after
+                .iter()
+                .chain(before)
+                .find_map(|index| usable.get(*index));
+            if found.is_some() {
+                return found;
+            }
+        }
+        usable.nearest(ring, key)
     }
 
     /// The Endpoint that the cookie names; whose turn it is when that cannot be used.

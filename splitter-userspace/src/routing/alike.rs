@@ -2,7 +2,7 @@
 
 use super::{Shown, canonical, seen};
 use crate::model::keyed::{Keyed, Purpose};
-use crate::model::{HashBy, Piece};
+use crate::model::{HashBy, HashPart};
 
 /// The key of a request; none when it has nothing of what the key is made of. Such requests are not
 /// alike: they would all go to one Endpoint.
@@ -24,29 +24,33 @@ struct Key {
 }
 
 impl Key {
-    fn piece(&mut self, piece: &Piece, shown: &Shown<'_>) {
+    fn piece(&mut self, piece: &HashPart, shown: &Shown<'_>) {
         match piece {
-            Piece::Text(text) => self.hash.add(text.as_bytes()),
-            Piece::RequestUri => {
+            HashPart::Text(text) => self.hash.add(text.as_bytes()),
+            HashPart::RequestUri => {
                 self.value(shown.path.as_bytes());
                 self.value(shown.query.as_bytes());
             }
-            Piece::Uri => self.value(canonical(shown.path).as_bytes()),
-            Piece::Query => self.value(shown.query.as_bytes()),
-            Piece::Host => self.value(shown.host.as_bytes()),
-            Piece::Address => match shown.client.to_canonical() {
+            HashPart::Uri => self.value(canonical(shown.path).as_bytes()),
+            HashPart::Query => self.value(shown.query.as_bytes()),
+            HashPart::Host => self.value(shown.host.as_bytes()),
+            HashPart::Address => match shown.client.to_canonical() {
                 std::net::IpAddr::V4(address) => self.value(&address.octets()),
                 std::net::IpAddr::V6(address) => self.value(&address.octets()),
             },
-            Piece::Method => self.value(shown.method.as_bytes()),
-            Piece::Header(name) => {
+            HashPart::Method => self.value(shown.method.as_bytes()),
+            HashPart::Header(name) => {
                 self.value(&seen::header(shown.headers, name).unwrap_or_default());
             }
-            Piece::Cookie(name) => {
+            HashPart::Cookie(name) => {
                 self.value(seen::cookie(shown.headers, name).unwrap_or_default());
             }
-            Piece::Argument(name) => {
-                self.value(seen::argument(shown.query, name).unwrap_or_default().as_bytes());
+            HashPart::Argument(name) => {
+                self.value(
+                    seen::argument(shown.query, name)
+                        .unwrap_or_default()
+                        .as_bytes(),
+                );
             }
         }
     }
@@ -65,7 +69,7 @@ mod tests {
     use super::*;
     use crate::routing::fixtures::headers;
 
-    fn by(pieces: &[Piece]) -> HashBy {
+    fn by(pieces: &[HashPart]) -> HashBy {
         HashBy {
             pieces: pieces.into(),
             subset: None,
@@ -84,35 +88,84 @@ mod tests {
             ..Shown::of(&lines)
         };
         let other = headers(&[("x-user", "v"), ("cookie", "sid=2")]);
-        let rows: [(Piece, Shown<'_>); 9] = [
-            (Piece::RequestUri, Shown { query: "id=8", ..base }),
-            (Piece::Uri, Shown { path: "/q", ..base }),
-            (Piece::Query, Shown { query: "id=7", ..base }),
-            (Piece::Host, Shown { host: "b.test", ..base }),
-            (Piece::Address, Shown { client: "10.0.0.2".parse().unwrap(), ..base }),
-            (Piece::Method, Shown { method: "PUT", ..base }),
+        let rows: [(HashPart, Shown<'_>); 9] = [
             (
-                Piece::Header(HeaderName::from_static("x-user")),
-                Shown { headers: &other, ..base },
+                HashPart::RequestUri,
+                Shown {
+                    query: "id=8",
+                    ..base
+                },
             ),
-            (Piece::Cookie("sid".into()), Shown { headers: &other, ..base }),
-            (Piece::Argument("ID".into()), Shown { query: "id=8", ..base }),
+            (HashPart::Uri, Shown { path: "/q", ..base }),
+            (
+                HashPart::Query,
+                Shown {
+                    query: "id=7",
+                    ..base
+                },
+            ),
+            (
+                HashPart::Host,
+                Shown {
+                    host: "b.test",
+                    ..base
+                },
+            ),
+            (
+                HashPart::Address,
+                Shown {
+                    client: "10.0.0.2".parse().unwrap(),
+                    ..base
+                },
+            ),
+            (
+                HashPart::Method,
+                Shown {
+                    method: "PUT",
+                    ..base
+                },
+            ),
+            (
+                HashPart::Header(HeaderName::from_static("x-user")),
+                Shown {
+                    headers: &other,
+                    ..base
+                },
+            ),
+            (
+                HashPart::Cookie("sid".into()),
+                Shown {
+                    headers: &other,
+                    ..base
+                },
+            ),
+            (
+                HashPart::Argument("ID".into()),
+                Shown {
+                    query: "id=8",
+                    ..base
+                },
+            ),
         ];
         for (index, (piece, changed)) in rows.iter().enumerate() {
-            let by = by(&[Piece::Text("x".into()), piece.clone()]);
+            let by = by(&[HashPart::Text("x".into()), piece.clone()]);
             assert!(key(&by, &base).is_some());
             assert_eq!(key(&by, &base), key(&by, &base));
             assert_ne!(key(&by, &base), key(&by, changed), "{index}");
         }
-        let user = by(&[Piece::Header(HeaderName::from_static("x-user"))]);
-        let elsewhere = Shown { path: "/q", host: "b.test", ..base };
+        let user = by(&[HashPart::Header(HeaderName::from_static("x-user"))]);
+        let elsewhere = Shown {
+            path: "/q",
+            host: "b.test",
+            ..base
+        };
         assert_eq!(key(&user, &base), key(&user, &elsewhere));
     }
 
     #[test]
     fn requests_without_a_key_are_not_alike() {
         let none = headers(&[]);
-        let by = by(&[Piece::Text("x".into()), Piece::Argument("id".into())]);
+        let by = by(&[HashPart::Text("x".into()), HashPart::Argument("id".into())]);
         assert_eq!(key(&by, &Shown::of(&none)), None);
     }
 }

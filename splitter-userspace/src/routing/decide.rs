@@ -1,7 +1,7 @@
 use serde::Serialize;
 
-use super::{Held, Shown, seen};
-use crate::model::{Affinity, CookieTest, HeaderTest, STABLE, Split, Test, Weights};
+use super::{Held, Shown, keyed, seen};
+use crate::model::{Affinity, STABLE, Split, Test, ValueTest, Weights};
 
 /// Chance, given by the caller.
 pub trait Draw {
@@ -31,20 +31,29 @@ pub enum Reason {
     Header,
     /// A cookie rule.
     Cookie,
-    /// The weights.
+    /// A rule of the query.
+    Query,
+    /// A rule of the client's address.
+    Source,
+    /// The weights, by chance.
     Weight,
+    /// The weights, by a key of the request.
+    Key,
     /// A canary was chosen that has no Endpoint: stable answers instead.
     CanaryUnavailable,
 }
 
 impl Reason {
     /// Every reason, in the order of their declaration.
-    pub const ALL: [Reason; 6] = [
+    pub const ALL: [Reason; 9] = [
         Reason::Only,
         Reason::Affinity,
         Reason::Header,
         Reason::Cookie,
+        Reason::Query,
+        Reason::Source,
         Reason::Weight,
+        Reason::Key,
         Reason::CanaryUnavailable,
     ];
 
@@ -55,7 +64,10 @@ impl Reason {
             Reason::Affinity => "affinity",
             Reason::Header => "header",
             Reason::Cookie => "cookie",
+            Reason::Query => "query",
+            Reason::Source => "source",
             Reason::Weight => "weight",
+            Reason::Key => "key",
             Reason::CanaryUnavailable => "canary-unavailable",
         }
     }
@@ -143,38 +155,42 @@ fn decide_anew(
             reason: reason(&rule.test),
         };
     }
-    let variant = weigh(weights, draw);
+    let place = split.key().and_then(|key| keyed::place(key, shown));
+    let (variant, reason) = match place {
+        Some(place) => {
+            let point = keyed::point(place, weights.total());
+            (weights.at(point), Reason::Key)
+        }
+        None => (weigh(weights, draw), Reason::Weight),
+    };
     let variant = if variant < variants { variant } else { STABLE };
-    Decision {
-        variant,
-        reason: Reason::Weight,
-    }
+    Decision { variant, reason }
 }
 
 /// What one rule says about a request, apart from all others.
 pub fn ask(test: &Test, shown: &Shown<'_>) -> Answer {
     match test {
-        Test::Header {
-            test: HeaderTest::Invalid,
-            ..
-        } => Answer::Next,
-        Test::Header { name, test } => match seen::header(shown.headers, name) {
-            Some(value) => header_answer(test, &value),
-            None => Answer::Next,
-        },
-        Test::Cookie {
-            name,
-            test: CookieTest::AlwaysNever,
-        } => seen::cookie(shown.headers, name).map_or(Answer::Next, always_never),
+        Test::Header { name, test } => {
+            seen::header(shown.headers, name).map_or(Answer::Next, |value| say(test, &value))
+        }
+        Test::Cookie { name, test } => {
+            seen::cookie(shown.headers, name).map_or(Answer::Next, |value| say(test, value))
+        }
+        Test::Query { name, test } => {
+            seen::query(shown.query, name).map_or(Answer::Next, |value| say(test, &value))
+        }
+        Test::Source(set) if set.contains(shown.client) => Answer::Canary,
+        Test::Source(_) => Answer::Next,
     }
 }
 
-fn header_answer(test: &HeaderTest, value: &[u8]) -> Answer {
+/// What a value that is there says.
+fn say(test: &ValueTest, value: &[u8]) -> Answer {
     let canary = match test {
-        HeaderTest::AlwaysNever => return always_never(value),
-        HeaderTest::Value(wanted) => wanted.as_bytes() == value,
-        HeaderTest::Pattern(pattern) => pattern.is_match(value),
-        HeaderTest::Invalid => false,
+        ValueTest::AlwaysNever => return always_never(value),
+        ValueTest::Value(wanted) => wanted.as_bytes() == value,
+        ValueTest::Pattern(pattern) => pattern.is_match(value),
+        ValueTest::Invalid => false,
     };
     if canary { Answer::Canary } else { Answer::Next }
 }
@@ -191,6 +207,8 @@ fn reason(test: &Test) -> Reason {
     match test {
         Test::Header { .. } => Reason::Header,
         Test::Cookie { .. } => Reason::Cookie,
+        Test::Query { .. } => Reason::Query,
+        Test::Source(_) => Reason::Source,
     }
 }
 

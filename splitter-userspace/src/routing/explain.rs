@@ -7,7 +7,7 @@ use http::{HeaderMap, Method};
 use serde::Serialize;
 
 use super::{Found, Router, normalize};
-use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot};
+use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot, SplitPolicy};
 
 mod gate;
 mod place;
@@ -17,7 +17,7 @@ mod tests;
 
 pub use gate::GateStep;
 pub use place::{HostCandidate, PathCandidate, Reading};
-pub use share::{Answered, RuleAnswer, RuleStep, SessionStep, VariantShare};
+pub use share::{Answered, KeyStep, RuleAnswer, RuleStep, SessionStep, VariantShare};
 
 /// Stands for a client whose address is not known. Nobody has it.
 const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -95,6 +95,12 @@ pub struct Answer {
     pub rewritten: Option<String>,
     /// Each rule of its Split, in the order in which they are asked.
     pub rules: Vec<RuleStep>,
+    /// What decides in place of chance, if something does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyStep>,
+    /// What else its Split has, as it is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split: Option<Arc<SplitPolicy>>,
     /// Each Variant of its Split, with its share of the requests that no rule decides.
     pub variants: Vec<VariantShare>,
     /// Who answers this request.

@@ -6,6 +6,7 @@
 //! [`resolve`] the Backend, and let the worker's [`Picker`] choose an Endpoint.
 
 mod aim;
+mod alike;
 mod decide;
 mod draw;
 pub mod explain;
@@ -13,7 +14,9 @@ pub mod explain;
 mod fixtures;
 mod health;
 mod host;
+mod keyed;
 mod live;
+mod load;
 mod path;
 mod pick;
 mod reading;

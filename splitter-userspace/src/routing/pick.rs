@@ -6,6 +6,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::aim::Rings;
+use super::load::Loads;
 use super::{Health, Tick};
 use crate::model::{Backend, BackendKey, Endpoint, EndpointState, Snapshot};
 
@@ -83,6 +84,7 @@ fn rank(endpoint: &Endpoint, ejected: bool) -> u8 {
 pub struct Picker {
     rotations: HashMap<BackendKey, Rotation, RandomState>,
     pub(super) rings: Rings,
+    pub(super) loads: Loads,
     pub(super) health: Health,
     pub(super) rng: fastrand::Rng,
 }
@@ -93,6 +95,7 @@ impl Picker {
         Picker {
             rotations: HashMap::default(),
             rings: Rings::default(),
+            loads: Loads::default(),
             health: Health::new(),
             rng,
         }

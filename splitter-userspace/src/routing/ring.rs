@@ -39,7 +39,6 @@ impl Ring {
     }
 
     /// How many Endpoints are on it.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.tokens.len()
     }
@@ -60,6 +59,27 @@ impl Ring {
             .split_at_checked(start)
             .unwrap_or((&[], &self.points));
         after.iter().chain(before).map(|(_, index)| *index as usize)
+    }
+
+    /// Fills `found` with the first Endpoints that a key meets, each once, and says how many there
+    /// are. Looks at no more points than that takes on average, many times over.
+    pub(super) fn first(&self, key: u64, found: &mut [usize]) -> usize {
+        let most = found.len() * POINTS;
+        let mut count = 0;
+        for index in self.from(key).take(most) {
+            let known = found
+                .get(..count)
+                .is_some_and(|known| known.contains(&index));
+            if known {
+                continue;
+            }
+            let Some(place) = found.get_mut(count) else {
+                break;
+            };
+            *place = index;
+            count += 1;
+        }
+        count
     }
 }
 

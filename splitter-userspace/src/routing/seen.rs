@@ -48,6 +48,54 @@ pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]>
     })
 }
 
+/// The value of the first parameter of a query with exactly this name, both without their
+/// percent-encoding. Allocates only where there is something to decode.
+pub(super) fn query<'a>(query: &'a str, name: &str) -> Option<Cow<'a, [u8]>> {
+    parameters(query)
+        .find(|(key, _)| *decoded(key) == *name.as_bytes())
+        .map(|(_, value)| decoded(value))
+}
+
+/// The value of the first parameter of a query with this name as it stands, as nginx has it: the
+/// name without regard to case, and nothing decoded.
+pub(super) fn argument<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    parameters(query)
+        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value)
+}
+
+/// Names and values; a parameter without `=` has an empty value.
+fn parameters(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .filter(|(key, _)| !key.is_empty())
+}
+
+/// Without percent-encoding and with `+` as a space. What is no encoding stays.
+fn decoded(text: &str) -> Cow<'_, [u8]> {
+    let bytes = text.as_bytes();
+    if !bytes.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Cow::Borrowed(bytes);
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        let digits = after.first_chunk::<2>().filter(|_| byte == b'%');
+        let digit = |at: u8| char::from(at).to_digit(16);
+        match digits.and_then(|[high, low]| Some(digit(*high)? * 16 + digit(*low)?)) {
+            Some(value) => {
+                out.push(value as u8);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None if byte == b'+' => out.push(b' '),
+            None => out.push(byte),
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// What stands between the `;` of all Cookie lines.
 fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     headers
@@ -107,6 +155,30 @@ mod tests {
             seen(&[("My-Header", "a")], "my-header").as_deref(),
             Some("a")
         );
+    }
+
+    #[test]
+    fn parameters_are_found_by_their_decoded_names() {
+        for (text, name, expected) in [
+            ("a=1&b=2", "b", Some("2")),
+            ("a=1&a=2", "a", Some("1")),
+            ("a", "a", Some("")),
+            ("a=", "a", Some("")),
+            ("a=b=c", "a", Some("b=c")),
+            ("A=1", "a", None),
+            ("%61=%7e+%2B", "a", Some("~ +")),
+            ("a=%zz%4", "a", Some("%zz%4")),
+            ("a=%", "a", Some("%")),
+            ("=1", "", None),
+            ("", "a", None),
+            ("&&", "a", None),
+        ] {
+            let found = query(text, name).map(|it| String::from_utf8(it.into_owned()).unwrap());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
+        assert_eq!(query("a=%ff", "a").as_deref(), Some(&[0xff][..]));
+        assert_eq!(argument("x=1&ID=%41", "id"), Some("%41"));
+        assert_eq!(argument("x=1", "id"), None);
     }
 
     fn cookie_in(lines: &[&str], name: &str) -> Option<String> {

@@ -9,6 +9,12 @@ use super::Held;
 pub struct Shown<'a> {
     /// Its headers, Cookie among them.
     pub headers: &'a HeaderMap,
+    /// Its method.
+    pub method: &'a str,
+    /// The host asked for, in lower case and without port.
+    pub host: &'a str,
+    /// The path as it came.
+    pub path: &'a str,
     /// The query of its target, without the `?`; empty when there is none.
     pub query: &'a str,
     /// The client's address.
@@ -18,10 +24,13 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// Only headers: no query, no address, no session.
+    /// A GET of `/` with these headers: no host, no query, no address, no session.
     pub fn of(headers: &'a HeaderMap) -> Self {
         Shown {
             headers,
+            method: "GET",
+            host: "",
+            path: "/",
             query: "",
             client: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             held: None,

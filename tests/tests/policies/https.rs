@@ -7,7 +7,13 @@ use super::before;
 
 /// One Ingress with TLS for its host and these annotations, in front of `backend`.
 fn with_tls(backend: &Backend, notes: &str, trusted: bool) -> Splitter {
-    let manifests = Manifests::new()
+    Splitter::start_with(&manifests(backend, notes), |settings| {
+        settings.use_forwarded_headers = trusted;
+    })
+}
+
+fn manifests(backend: &Backend, notes: &str) -> Manifests {
+    Manifests::new()
         .raw(&format!(
             "apiVersion: networking.k8s.io/v1\nkind: Ingress\n\
              metadata: {{name: web, namespace: demo, annotations: {{{notes}}}}}\n\
@@ -17,10 +23,7 @@ fn with_tls(backend: &Backend, notes: &str, trusted: bool) -> Splitter {
              {{path: /.well-known/acme-challenge/token, pathType: Exact, \
              backend: {{service: {{name: app, port: {{number: 80}}}}}}}}]}}"
         ))
-        .service("app", &[backend.addr()]);
-    Splitter::start_with(&manifests, |settings| {
-        settings.use_forwarded_headers = trusted;
-    })
+        .service("app", &[backend.addr()])
 }
 
 fn by(splitter: &Splitter, scheme: &str, path: &str) -> Answer {
@@ -65,6 +68,19 @@ fn what_others_say_of_themselves_is_not_believed() {
     let backend = Backend::named("main");
     let splitter = with_tls(&backend, "", false);
     assert_eq!(by(&splitter, "http", "/").status, 200);
+}
+
+#[test]
+fn where_https_is_answered_nobody_needs_to_say_so() {
+    let backend = Backend::named("main");
+    let splitter = Splitter::start_with(&manifests(&backend, ""), |settings| {
+        settings.https = vec![([127, 0, 0, 1], 0).into()];
+    });
+    let answer = splitter.get("a.test", "/x");
+    assert_eq!(answer.status, 308);
+    assert_eq!(answer.field("location"), Some("https://a.test/x"));
+    let challenge = "/.well-known/acme-challenge/token";
+    assert_eq!(splitter.get("a.test", challenge).status, 200);
 }
 
 #[test]

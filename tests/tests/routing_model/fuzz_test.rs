@@ -6,7 +6,7 @@ use splitter::model::{
     Affinity, AffinityMode, CookieTest, HeaderTest, Pattern, SessionCookie, Side, Test,
 };
 use splitter::routing::{
-    Found, Held, Router, Shown, ask, canonical, held, is_plain, normalize, value,
+    Answer, Found, Held, Router, Shown, ask, canonical, held, is_plain, normalize, value,
 };
 
 use splitter::model::{Host, HostPattern, LocationId, Snapshot};
@@ -71,6 +71,26 @@ proptest! {
         for name in ["a", "", "=", ";"] {
             ask(&Test::Cookie { name: name.into(), test: CookieTest::AlwaysNever }, &Shown::of(&headers));
         }
+    }
+
+    #[test]
+    fn queries(query in prop_oneof![any_text(), "[ab=&%+0-9A-Fa-f]{0,40}"]) {
+        let headers = HeaderMap::new();
+        let shown = Shown { query: &query, ..Shown::of(&headers) };
+        for (name, test) in [
+            ("a", HeaderTest::AlwaysNever),
+            ("", HeaderTest::Value("a".into())),
+            ("b", HeaderTest::Pattern(Pattern::new("[^a]+b|\\xff").unwrap())),
+        ] {
+            ask(&Test::Query { name: name.into(), test }, &shown);
+        }
+        // A value that is encoded in full is found again.
+        let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let whole = format!("x=1&b={encoded}&b=2");
+        let shown = Shown { query: &whole, ..Shown::of(&headers) };
+        let test = HeaderTest::Value(query.as_str().into());
+        let answer = ask(&Test::Query { name: "b".into(), test }, &shown);
+        prop_assert_eq!(answer, Answer::Canary);
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+
 use super::Report;
-use crate::model::{AffinityMode, CookieTest, HeaderTest, Policy, Test};
+use crate::model::{AffinityMode, Test, ValueTest};
 use crate::routing::explain::{
     Answer, Answered, Explanation, GateStep, Outcome, Reading, RuleAnswer, RuleStep, SessionStep,
     VariantShare,
@@ -101,7 +103,10 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
         answer.location, answer.ingress
     )?;
     if let Some(policy) = &answer.policy {
-        policies(policy, out)?;
+        policies("policies", &**policy, out)?;
+    }
+    if let Some(policy) = &answer.split {
+        policies("split", &**policy, out)?;
     }
     match answer.rewritten.as_deref() {
         Some("") => writeln!(out, "\nrewritten\n  not possible: answers 400")?,
@@ -123,6 +128,13 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     for (index, step) in answer.rules.iter().enumerate() {
         rule(index + 1, step, out)?;
     }
+    if let Some(step) = &answer.key {
+        let seen = match step.place {
+            Some(place) => format!("place {:.3} % on the line of the weights", place * 100.0),
+            None => "request has none: chance decides".to_owned(),
+        };
+        writeln!(out, "\nkey\n  {:?}: {seen}", step.key)?;
+    }
     writeln!(out, "\nvariants")?;
     for variant in &answer.variants {
         share(variant, out)?;
@@ -132,6 +144,10 @@ fn location(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
         Answered::ByGate { gate, status } => verdict(&format!("{status}: by the gate {gate}"), out),
         Answered::By { variant, reason } => {
             verdict(&format!("{variant} (reason: {})", reason.as_str()), out)
+        }
+        Answered::ByFallback { chosen, backend } => {
+            let text = format!("default backend {backend}: {chosen} is chosen, without endpoint");
+            verdict(&text, out)
         }
         Answered::Nobody { chosen, .. } => {
             verdict(&format!("503: {chosen} is chosen and has no endpoint"), out)
@@ -173,8 +189,8 @@ fn gate(step: &GateStep, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Each policy by its name in the dump, with its value in one line.
-fn policies(policy: &Policy, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "\npolicies")?;
+fn policies(title: &str, policy: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\n{title}")?;
     let policy = serde_json::to_value(policy)?;
     for (name, value) in policy.as_object().into_iter().flatten() {
         writeln!(out, "  {name:<18} {value}")?;
@@ -203,36 +219,19 @@ fn rule(number: usize, step: &RuleStep, out: &mut impl Write) -> io::Result<()> 
 
 fn test(test: &Test) -> String {
     match test {
-        Test::Header {
-            name,
-            test: HeaderTest::AlwaysNever,
-        } => {
-            format!("header {name} is always or never")
-        }
-        Test::Header {
-            name,
-            test: HeaderTest::Value(value),
-        } => {
-            format!("header {name} is {value:?}")
-        }
-        Test::Header {
-            name,
-            test: HeaderTest::Pattern(pattern),
-        } => {
-            format!("header {name} matches {:?}", pattern.as_str())
-        }
-        Test::Header {
-            name,
-            test: HeaderTest::Invalid,
-        } => {
-            format!("header {name} has an invalid annotation")
-        }
-        Test::Cookie {
-            name,
-            test: CookieTest::AlwaysNever,
-        } => {
-            format!("cookie {name} is always or never")
-        }
+        Test::Header { name, test } => value_test("header", name.as_str(), test),
+        Test::Cookie { name, test } => value_test("cookie", name, test),
+        Test::Query { name, test } => value_test("parameter", name, test),
+        Test::Source(set) => format!("client is in {set}"),
+    }
+}
+
+fn value_test(what: &str, name: &str, test: &ValueTest) -> String {
+    match test {
+        ValueTest::AlwaysNever => format!("{what} {name} is always or never"),
+        ValueTest::Value(value) => format!("{what} {name} is {value:?}"),
+        ValueTest::Pattern(pattern) => format!("{what} {name} matches {:?}", pattern.as_str()),
+        ValueTest::Invalid => format!("{what} {name} has an invalid annotation"),
     }
 }
 

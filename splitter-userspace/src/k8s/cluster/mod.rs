@@ -191,6 +191,7 @@ impl Cluster {
                 services: sourced(self.stores.services.all()),
                 slices: sourced(self.stores.slices.all()),
                 secrets: sourced(self.secrets.all()),
+                names: crate::k8s::Names::default(),
                 class_by_name_only: true,
             },
         }

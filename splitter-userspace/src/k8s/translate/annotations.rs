@@ -7,11 +7,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::report::{Problems, Subject};
 
 /// The prefix that is always read, and wins.
-const OWN_PREFIX: &str = "splitter.io";
+pub(super) const OWN_PREFIX: &str = "splitter.io";
 
-/// Our annotations by their name without the prefix.
+/// Our annotations by their name without the prefix, on top of the defaults.
 #[derive(Default)]
-pub(super) struct Annotations<'a>(BTreeMap<&'a str, Annotation<'a>>);
+pub(super) struct Annotations<'a> {
+    own: BTreeMap<&'a str, Annotation<'a>>,
+    defaults: BTreeMap<&'a str, &'a str>,
+}
 
 /// One annotation.
 #[derive(Clone, Copy)]
@@ -23,6 +26,13 @@ pub(super) struct Annotation<'a> {
 }
 
 impl Annotation<'_> {
+    /// Whether it is written with our own prefix.
+    pub(super) fn is_own(&self) -> bool {
+        self.key
+            .strip_prefix(OWN_PREFIX)
+            .is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// The field name for Problems.
     pub(super) fn field(&self) -> String {
         format!("metadata.annotations.{}", self.key)
@@ -46,8 +56,8 @@ impl<'a> Annotations<'a> {
         }
         let mut own = Annotations::default();
         own.add(all, OWN_PREFIX);
-        for (name, annotation) in own.0 {
-            let Some(other) = found.0.insert(name, annotation) else {
+        for (name, annotation) in own.own {
+            let Some(other) = found.own.insert(name, annotation) else {
                 continue;
             };
             if other.value != annotation.value {
@@ -73,15 +83,37 @@ impl<'a> Annotations<'a> {
             let Some(name) = key.strip_prefix(start.as_str()) else {
                 break;
             };
-            self.0.insert(name, Annotation { key, value });
+            self.own.insert(name, Annotation { key, value });
         }
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<Annotation<'a>> {
-        self.0.get(name).copied()
+    /// The same with these values for annotations that are not there.
+    pub(super) fn on_top_of(self, defaults: &BTreeMap<&'a str, &'a str>) -> Self {
+        let defaults = defaults.clone();
+        Annotations { defaults, ..self }
     }
 
+    /// The annotation, or its default for all Ingresses.
+    pub(super) fn get(&self, name: &str) -> Option<Annotation<'a>> {
+        let default = || self.defaults.get_key_value(name);
+        self.own(name)
+            .or_else(|| default().map(|(key, value)| Annotation { key, value }))
+    }
+
+    /// The annotation as the Ingress itself has it.
+    pub(super) fn own(&self, name: &str) -> Option<Annotation<'a>> {
+        self.own.get(name).copied()
+    }
+
+    /// What is said for all Ingresses.
+    pub(super) fn preset(&self, name: &str) -> Option<&'a str> {
+        self.defaults.get(name).copied()
+    }
+
+    /// Those that the Ingress itself has.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'a str, Annotation<'a>)> + '_ {
-        self.0.iter().map(|(name, annotation)| (*name, *annotation))
+        self.own
+            .iter()
+            .map(|(name, annotation)| (*name, *annotation))
     }
 }

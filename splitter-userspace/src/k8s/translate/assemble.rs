@@ -71,8 +71,16 @@ impl BackendIds {
             .iter()
             .flat_map(|it| &it.canaries)
             .map(|it| &it.target);
-        let used: BTreeSet<&Target> = stables.chain(canaries).collect();
-        let sorted: Vec<Target> = used.into_iter().cloned().collect();
+        let fallbacks = drafts.iter().filter_map(|it| {
+            let key = it.policy.as_ref()?.fallback.clone()?;
+            Some(Target {
+                key,
+                closed: None,
+                by_service: false,
+            })
+        });
+        let used: BTreeSet<Target> = stables.chain(canaries).cloned().chain(fallbacks).collect();
+        let sorted: Vec<Target> = used.into_iter().collect();
         let numbered = sorted.iter().cloned().zip((0..).map(BackendId));
         BackendIds {
             by_target: numbered.collect(),

@@ -27,6 +27,7 @@ pub(super) fn attach<'c>(
 ) {
     for (view, canary) in canaries {
         policy::canary_policy(view, problems);
+        let service_upstream = policy::service_upstream(view, problems);
         let rules = rules::read(view, problems);
         let defaults = rules::default_paths(view, &rules);
         let implied = defaults
@@ -37,6 +38,7 @@ pub(super) fn attach<'c>(
             let attaching = Attaching {
                 view,
                 canary,
+                service_upstream,
                 path: &path,
             };
             outcomes.push(attaching.run(drafts, backends, problems));
@@ -80,6 +82,8 @@ fn report_idle(view: &View<'_>, outcomes: &[Outcome], problems: &mut Problems) {
 struct Attaching<'p, 'c> {
     view: &'c View<'c>,
     canary: &'c Canary,
+    /// What the canary itself says; the main Ingress counts where it says nothing.
+    service_upstream: Option<bool>,
     path: &'p RulePath<'c>,
 }
 
@@ -111,13 +115,19 @@ impl<'c> Attaching<'_, 'c> {
         if backends.is_same(&key, &draft.stable.key) {
             return Outcome::Same;
         }
+        let by_service = self.service_upstream.unwrap_or(draft.service_upstream);
         if !self.has_room(draft, problems) {
             return Outcome::LeftOut;
         }
         draft.canaries.push(Attached {
             view: self.view,
             canary: self.canary,
-            target: Target { key, closed: None },
+            target: Target {
+                by_service: by_service
+                    && backends.has_address(&self.view.subject, &key, &field, problems),
+                key,
+                closed: None,
+            },
             place: self.path.place,
         });
         Outcome::Attached

@@ -1,15 +1,18 @@
 //! Services and their EndpointSlices to Backends.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressServiceBackend, ServiceBackendPort};
 
+use super::external::{self, Externals};
 use super::report::{Problems, Subject};
 use super::slices::{Found, SERVICE_LABEL, Slices};
 use crate::k8s::{Objects, Sourced};
-use crate::model::{Backend, BackendFault, BackendKey, Endpoint, Kind};
+use crate::model::{Backend, BackendFault, BackendKey, Endpoint, EndpointState, Kind};
 
 /// A Backend as one Location uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,12 +20,15 @@ pub(super) struct Target {
     pub key: BackendKey,
     /// A fault of the Location that must not reach the Backend.
     pub closed: Option<BackendFault>,
+    /// The Service's own address is asked instead of its pods' (`service-upstream`).
+    pub by_service: bool,
 }
 
 /// Finds and makes the Backends that Ingresses refer to, each once.
 pub(super) struct Backends<'a> {
     services: HashMap<(&'a str, &'a str), &'a Sourced<Service>>,
     slices: Slices<'a>,
+    externals: Externals<'a>,
     resolved: HashMap<BackendKey, Resolved>,
 }
 
@@ -32,6 +38,8 @@ struct Resolved {
     fault: Option<Fault>,
     /// The Service port's number: equal for two spellings of one port.
     number: Option<i32>,
+    /// The Service's own address and port, if it has one.
+    address: Option<SocketAddr>,
     endpoints: Vec<Endpoint>,
 }
 
@@ -60,8 +68,14 @@ impl<'a> Backends<'a> {
                 .map(|it| ((it.namespace(), it.name()), it))
                 .collect(),
             slices: Slices::index(objects),
+            externals: Externals::new(&objects.names),
             resolved: HashMap::new(),
         }
+    }
+
+    /// The names that Services lead to.
+    pub(super) fn into_names(self) -> BTreeSet<Arc<str>> {
+        self.externals.wanted
     }
 
     /// The Backend that an Ingress names at `field`. A reference that leads nowhere is a Problem
@@ -91,6 +105,14 @@ impl<'a> Backends<'a> {
         key
     }
 
+    /// The number of the first TCP port of a Service, if there is one.
+    pub(super) fn first_port(&self, namespace: &str, service: &str) -> Option<i32> {
+        let service = self.services.get(&(namespace, service))?;
+        let ports = service.object.spec.as_ref()?.ports.as_deref()?;
+        let is_tcp = |it: &&ServicePort| it.protocol.as_deref().is_none_or(|it| it == "TCP");
+        ports.iter().find(is_tcp).map(|it| it.port)
+    }
+
     /// Whether both are the same port of the same Service, by whatever spelling.
     pub(super) fn is_same(&self, a: &BackendKey, b: &BackendKey) -> bool {
         let number = |key: &BackendKey| self.resolved.get(key).and_then(|it| it.number);
@@ -98,11 +120,43 @@ impl<'a> Backends<'a> {
             && (a.port == b.port || (number(a).is_some() && number(a) == number(b)))
     }
 
+    /// Whether the Service of a Backend that was found before has an address of its own. One that
+    /// has none is a Problem, unless nothing can be found of it anyway.
+    pub(super) fn has_address(
+        &self,
+        subject: &Subject<'_>,
+        key: &BackendKey,
+        field: &str,
+        problems: &mut Problems,
+    ) -> bool {
+        let resolved = self.resolved.get(key);
+        if resolved.is_none_or(|it| it.address.is_none() && it.fault.is_none()) {
+            problems.warn(
+                subject,
+                field,
+                "service-upstream-without-address",
+                format!(
+                    "Service {}/{} has no cluster IP",
+                    key.namespace, key.service
+                ),
+                "its pods are asked, in spite of service-upstream",
+            );
+        }
+        resolved.is_some_and(|it| it.address.is_some())
+    }
+
     /// The Backend of a target that was found before.
     pub(super) fn backend(&self, target: &Target) -> Backend {
         let resolved = self.resolved.get(&target.key);
         let own = resolved.and_then(|it| it.fault.as_ref()).map(|it| it.kind);
         let endpoints = match (target.closed, resolved) {
+            (None, Some(resolved)) if target.by_service => {
+                let ready = |addr| Endpoint {
+                    addr,
+                    state: EndpointState::Ready,
+                };
+                resolved.address.map(ready).into_iter().collect()
+            }
             (None, Some(resolved)) => resolved.endpoints.clone(),
             _ => Vec::new(),
         };
@@ -136,6 +190,16 @@ impl<'a> Backends<'a> {
             Ok(port) => port,
             Err(fault) => return failed(fault),
         };
+        let port = &*port;
+        if external::name(&service.object).is_some() {
+            let target = external::port(port).unwrap_or(0);
+            return Resolved {
+                fault: None,
+                number: Some(port.port),
+                address: None,
+                endpoints: self.externals.endpoints(service, target, problems),
+            };
+        }
         let name = port.name.as_deref().unwrap_or("");
         let id = (service.namespace(), service.name());
         let found = self.slices.endpoints(id, name, problems);
@@ -143,9 +207,19 @@ impl<'a> Backends<'a> {
         Resolved {
             fault: None,
             number: Some(port.port),
+            address: address(service, port),
             endpoints: found.endpoints,
         }
     }
+}
+
+/// The Service's own address, which leads to one of its pods in a way that Kubernetes chooses.
+fn address(service: &Sourced<Service>, port: &ServicePort) -> Option<SocketAddr> {
+    let spec = service.object.spec.as_ref()?;
+    // Headless Services have `None` or nothing.
+    let ip: IpAddr = spec.cluster_ip.as_deref()?.parse().ok()?;
+    let port = u16::try_from(port.port).ok().filter(|port| *port != 0)?;
+    Some(SocketAddr::new(ip, port))
 }
 
 /// Points out what is most likely a mistake: a Service that no slice is for, and slices that do not
@@ -259,17 +333,9 @@ fn port_text(port: Option<&ServiceBackendPort>) -> (String, Result<(), Fault>) {
 fn service_port<'a>(
     service: &'a Sourced<Service>,
     backend: Option<&IngressServiceBackend>,
-) -> Result<&'a ServicePort, Fault> {
+) -> Result<Cow<'a, ServicePort>, Fault> {
     let spec = service.object.spec.as_ref();
     let shown = format!("Service {}/{}", service.namespace(), service.name());
-    if spec.and_then(|it| it.type_.as_deref()) == Some("ExternalName") {
-        let message = format!("{shown} is of the type ExternalName, which is not supported");
-        return Err(Fault::new(
-            BackendFault::Unsupported,
-            "external-name-unsupported",
-            message,
-        ));
-    }
     let port = backend.and_then(|it| it.port.as_ref());
     let name = port
         .and_then(|it| it.name.as_deref())
@@ -280,7 +346,24 @@ fn service_port<'a>(
     };
     let ports = spec.and_then(|it| it.ports.as_deref()).unwrap_or(&[]);
     let is_tcp = |it: &&ServicePort| it.protocol.as_deref().is_none_or(|it| it == "TCP");
-    ports.iter().filter(is_tcp).find(wanted).ok_or_else(|| {
+    if let Some(port) = ports.iter().filter(is_tcp).find(wanted) {
+        return Ok(Cow::Borrowed(port));
+    }
+    let number = port.and_then(|it| it.number);
+    let number = number.filter(|number| u16::try_from(*number).is_ok_and(|it| it != 0));
+    if let (Some(port), None, true, Some(_)) = (
+        number,
+        name,
+        ports.is_empty(),
+        external::name(&service.object),
+    ) {
+        // Such a Service needs no ports of its own.
+        return Ok(Cow::Owned(ServicePort {
+            port,
+            ..ServicePort::default()
+        }));
+    }
+    Err({
         let (port, _) = port_text(port);
         let has: Vec<_> = ports.iter().filter(is_tcp).map(port_shown).collect();
         let message = format!("{shown} has no TCP port {port}; it has {}", listed(&has));

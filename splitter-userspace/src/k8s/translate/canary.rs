@@ -6,11 +6,13 @@ use http::HeaderName;
 
 use super::View;
 use super::annotations::Annotation;
+use super::canary_own::Own;
 use super::golang::{atoi, parse_bool};
 use super::pattern::Patterns;
+use super::policy::balance;
 use super::report::Problems;
-use super::{canary_header, canary_weight};
-use crate::model::HeaderTest;
+use super::{canary_header, canary_own, canary_weight};
+use crate::model::{Balance, HeaderTest, ValueTest};
 
 /// What a canary asks for on each of its Locations.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,10 +23,14 @@ pub(super) struct Canary {
     pub total: u32,
     /// The header rule.
     pub header: Option<(HeaderName, HeaderTest)>,
-    /// The name of the cookie of the cookie rule.
-    pub cookie: Option<Arc<str>>,
+    /// The name and the test of the cookie rule.
+    pub cookie: Option<(Arc<str>, ValueTest)>,
     /// Whether the main Ingress's session affinity does not hold for it.
     pub legacy: bool,
+    /// How its Endpoints are chosen, if not as the main Ingress says.
+    pub balance: Option<Balance>,
+    /// What only we know.
+    pub own: Own,
 }
 
 /// Reads what a canary Ingress asks for; `None` if the Ingress is no canary but an ordinary one.
@@ -41,18 +47,21 @@ pub(super) fn read(
         weight,
         total,
         header: canary_header::read(view, patterns, problems),
-        cookie: cookie(view, problems),
+        cookie: cookie(view, patterns, problems),
         legacy: legacy(view, problems),
+        balance: balance::read(view, problems),
+        own: canary_own::read(view, problems),
     };
     if RULES
         .iter()
         .all(|name| view.annotations.get(name).is_none())
+        && !canary.own.gives_requests()
     {
         problems.warn(
             &view.subject,
             "metadata.annotations",
             "canary-without-rule",
-            "the canary has neither a weight nor a header nor a cookie",
+            "the canary has neither a weight nor a rule",
             "no request is given to it",
         );
     }
@@ -106,10 +115,19 @@ fn report_disabled(view: &View<'_>, problems: &mut Problems) {
     );
 }
 
-fn cookie(view: &View<'_>, problems: &mut Problems) -> Option<Arc<str>> {
-    let annotation = given(view, "canary-by-cookie", problems)?;
+fn cookie(
+    view: &View<'_>,
+    patterns: &mut Patterns,
+    problems: &mut Problems,
+) -> Option<(Arc<str>, ValueTest)> {
+    let Some(annotation) = given(view, "canary-by-cookie", problems) else {
+        let tests = ["canary-by-cookie-value", "canary-by-cookie-pattern"];
+        canary_own::report_unnamed(view, &tests, "canary-by-cookie", problems);
+        return None;
+    };
     if annotation.value.bytes().all(is_basic) {
-        return Some(annotation.value.trim_matches(' ').into());
+        let test = canary_own::cookie_test(view, patterns, problems);
+        return Some((annotation.value.trim_matches(' ').into(), test));
     }
     problems.error(
         &view.subject,

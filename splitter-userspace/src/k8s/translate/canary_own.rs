@@ -9,24 +9,37 @@ use super::annotations::Annotation;
 use super::canary::given;
 use super::pattern::Patterns;
 use super::report::Problems;
-use crate::model::{SplitKey, ValueTest};
+use crate::model::{AddressSet, SplitKey, ValueTest};
 
 /// What a canary asks for beyond what ingress-nginx knows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Own {
     /// The name and the test of the query rule.
     pub query: Option<(Arc<str>, ValueTest)>,
+    /// The ranges of the rule of the client's address.
+    pub sources: Option<AddressSet>,
     /// What decides in place of chance.
     pub key: Option<SplitKey>,
     /// The header that names who answered.
     pub response_header: Option<HeaderName>,
+    /// How many of a million requests it is sent a copy of.
+    pub mirror: Option<u32>,
+}
+
+impl Own {
+    /// Whether any of it gives the canary requests.
+    pub(super) fn gives_requests(&self) -> bool {
+        self.query.is_some() || self.sources.is_some() || self.mirror.is_some()
+    }
 }
 
 pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> Own {
     Own {
         query: query(view, problems),
+        sources: sources(view, problems),
         key: key(view, problems),
         response_header: response_header(view, problems),
+        mirror: mirror(view, problems),
     }
 }
 
@@ -84,7 +97,10 @@ pub(super) fn cookie_test(
 
 fn cookie_value(view: &View<'_>, value: Annotation<'_>, problems: &mut Problems) -> ValueTest {
     let text = value.value.trim();
-    if text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b';') {
+    if text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b';')
+    {
         return ValueTest::Value(text.into());
     }
     invalid(
@@ -130,6 +146,46 @@ fn query(view: &View<'_>, problems: &mut Problems) -> Option<(Arc<str>, ValueTes
     Some((name.value.trim().into(), test))
 }
 
+fn sources(view: &View<'_>, problems: &mut Problems) -> Option<AddressSet> {
+    let annotation = own(view, "canary-by-source-range", problems)?;
+    match annotation.value.parse() {
+        Ok(set) => Some(set),
+        Err(why) => {
+            problems.error(
+                &view.subject,
+                annotation.field(),
+                "canary-rule-invalid",
+                format!("{:?}: {why}", annotation.value),
+                "no address chooses the canary",
+            );
+            None
+        }
+    }
+}
+
+/// A percentage with up to four decimals, as parts of a million.
+fn mirror(view: &View<'_>, problems: &mut Problems) -> Option<u32> {
+    let annotation = own(view, "mirror", problems)?;
+    let share = per_million(annotation.value.trim());
+    if share.is_none() {
+        let allowed = "a percentage from 0 to 100 with at most four decimals";
+        invalid(view, annotation, allowed, "nothing is copied", problems);
+    }
+    share.filter(|share| *share > 0)
+}
+
+fn per_million(text: &str) -> Option<u32> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(decimals) || !(1..=4).contains(&decimals.len()) {
+        return None;
+    }
+    let whole: u32 = whole.parse().ok()?;
+    let decimals: u32 = format!("{decimals:0<4}").parse().ok()?;
+    let share = whole.checked_mul(10_000)?.checked_add(decimals)?;
+    (share <= 1_000_000).then_some(share)
+}
+
 fn key(view: &View<'_>, problems: &mut Problems) -> Option<SplitKey> {
     let annotation = own(view, "canary-hash-by", problems)?;
     let key = parse_key(annotation.value.trim());
@@ -153,7 +209,9 @@ fn parse_key(text: &str) -> Option<SplitKey> {
     let name = name.trim();
     match kind.trim() {
         _ if name.is_empty() => None,
-        "header" => HeaderName::from_bytes(name.as_bytes()).ok().map(SplitKey::Header),
+        "header" => HeaderName::from_bytes(name.as_bytes())
+            .ok()
+            .map(SplitKey::Header),
         "cookie" => Some(SplitKey::Cookie(name.into())),
         "query" => Some(SplitKey::Query(name.into())),
         _ => None,

@@ -11,6 +11,22 @@ pub(super) const CANARY: [&str; 7] = [
     "canary-weight-total",
 ];
 
+/// Those that only we know, under our own prefix. They are read from canary Ingresses, the last one
+/// from main ones too.
+pub(super) const OWN: [&str; 8] = [
+    "canary-by-cookie-pattern",
+    "canary-by-cookie-value",
+    "canary-by-query",
+    "canary-by-query-value",
+    "canary-by-source-range",
+    "canary-hash-by",
+    "mirror",
+    RESPONSE_HEADER,
+];
+
+/// Read from both kinds of Ingresses.
+pub(super) const RESPONSE_HEADER: &str = "canary-response-header";
+
 /// The others, sorted.
 const OTHER: [&str; 131] = [
     "affinity",
@@ -163,6 +179,12 @@ pub(super) fn is_known(name: &str) -> bool {
     CANARY.contains(&name) || OTHER.binary_search(&name).is_ok() || REMOVED.contains(&name)
 }
 
+/// All that the last ingress-nginx knows.
+#[cfg(test)]
+pub(super) fn all() -> impl Iterator<Item = &'static str> {
+    CANARY.iter().chain(OTHER.iter()).copied()
+}
+
 /// A longer name is compared with none; the longest known one has 40 characters.
 const LONGEST_MISTAKE: usize = 63;
 
@@ -172,7 +194,7 @@ pub(super) fn suggest(name: &str) -> Option<&'static str> {
         return None;
     }
     let canary = name.starts_with("canary-");
-    let all = CANARY.iter().chain(OTHER.iter()).copied();
+    let all = CANARY.iter().chain(&OWN).chain(OTHER.iter()).copied();
     let near = all
         .filter(|known| known.starts_with("canary-") == canary)
         .map(|known| (distance(name, known), known))

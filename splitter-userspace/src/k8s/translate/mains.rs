@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::View;
 use super::attach::Attached;
 use super::backends::{Backends, Target};
+use super::fallback;
 use super::policy::{self, HttpsTerms, MainPolicy, PathTerms, SplitWish};
 use super::regex;
 use super::report::Problems;
@@ -19,6 +20,8 @@ pub(super) struct Draft<'c> {
     /// The main Ingress that owns it.
     pub owner: ObjectRef,
     pub stable: Target,
+    /// Whether Services' own addresses are asked, also for canaries that do not say.
+    pub service_upstream: bool,
     /// What holds for its requests beside the Split.
     pub policy: Option<Arc<Policy>>,
     /// What the owner says of the Split.
@@ -108,12 +111,17 @@ pub(super) fn locations<'c>(
         let main = policy::main_policy(view, problems);
         let MainPolicy {
             closed,
-            policy,
+            mut policy,
             split,
             paths,
             https,
             site,
         } = main;
+        // What is closed answers 503 and nothing else.
+        match closed {
+            Some(_) => policy.error_pages = None,
+            None => policy.fallback = fallback::read(view, backends, problems),
+        }
         let plain = Policy {
             rewrite: None,
             ..policy.clone()
@@ -121,6 +129,7 @@ pub(super) fn locations<'c>(
         let rewrites = |path: &RulePath<'_>| paths.rewrites(&path.key.path);
         let terms = Terms {
             closed,
+            service_upstream: policy::service_upstream(view, problems) == Some(true),
             split: Arc::new(split),
             plain: plain.into_shared(),
             rewriting: policy.into_shared(),
@@ -154,6 +163,8 @@ pub(super) fn locations<'c>(
 #[derive(Clone)]
 struct Terms {
     closed: Option<BackendFault>,
+    /// Services' own addresses are asked.
+    service_upstream: bool,
     split: Arc<SplitWish>,
     /// For paths that are not rewritten.
     plain: Option<Arc<Policy>>,
@@ -195,9 +206,12 @@ fn add(
             key: path.key,
             owner: view.subject.object.clone(),
             stable: Target {
+                by_service: terms.service_upstream
+                    && backends.has_address(&view.subject, &key, &field, problems),
                 key,
                 closed: terms.closed,
             },
+            service_upstream: terms.service_upstream,
             policy,
             wish: Arc::clone(&terms.split),
             place: path.place,

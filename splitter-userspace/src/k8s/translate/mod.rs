@@ -14,15 +14,21 @@ mod attach;
 mod backends;
 mod canary;
 mod canary_header;
+mod canary_own;
 mod canary_weight;
 mod catalogue;
 mod class;
+mod compare;
+mod defaults;
+mod external;
+mod fallback;
 mod golang;
 mod host;
 mod mains;
 mod path;
 mod pattern;
 mod policy;
+mod reference;
 mod regex;
 mod report;
 mod rules;
@@ -33,13 +39,17 @@ mod split_policy;
 mod tls;
 mod weights;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::IngressSpec;
 
 use super::objects::{Objects, Sourced};
 use crate::config::ClassSettings;
 use crate::model::{Kind, ObjectRef, Problem, SecretData, Snapshot};
+pub use compare::{Difference, Fared, Fate, compare};
+pub use reference::annotations_page;
+
 use annotations::Annotations;
 use backends::Backends;
 use class::Classes;
@@ -57,6 +67,9 @@ pub struct Translation {
     pub secrets: BTreeMap<ObjectRef, SecretData>,
     /// What is wrong with the objects, sorted by object and field.
     pub problems: Vec<Problem>,
+    /// The names of ExternalName Services that Ingresses of ours lead to: to be looked up, so that
+    /// the next translation knows where they lead.
+    pub names: BTreeSet<Arc<str>>,
     /// How many Ingresses are ours; those of other classes are passed over without a word.
     pub served: usize,
     /// Those that are ours, in the order of precedence.
@@ -104,6 +117,7 @@ pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
         snapshot,
         secrets: secrets.used(),
         problems: problems.into_sorted(),
+        names: backends.into_names(),
         served: views.len(),
         ingresses: views
             .iter()
@@ -121,6 +135,7 @@ fn ours<'a>(
 ) -> Vec<View<'a>> {
     let classes = Classes::read(objects, settings, problems);
     let prefix = settings.annotations_prefix.trim_end_matches('/');
+    let values = defaults::read(&settings.defaults, problems);
     let mut views = Vec::new();
     for sourced in age::by_age(&objects.ingresses) {
         let subject = subject(sourced);
@@ -128,6 +143,7 @@ fn ours<'a>(
         if classes.serves(ingress, &subject, problems) {
             let metadata = &ingress.metadata;
             let annotations = Annotations::read(metadata, prefix, &subject, problems);
+            let annotations = annotations.on_top_of(&values);
             views.push(View {
                 ingress,
                 subject,

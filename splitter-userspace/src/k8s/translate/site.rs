@@ -188,6 +188,7 @@ fn add_redirect(
         key,
         owner: site.view.subject.object.clone(),
         stable: stable.clone(),
+        service_upstream: false,
         policy: sends_away(redirect),
         wish: Arc::default(),
         place: Place::DefaultBackend,

@@ -9,7 +9,7 @@ use super::mains::Draft;
 use super::report::Problems;
 use super::split_policy;
 use super::weights::{Common, Share, common};
-use crate::model::{CookieTest, Rule, Split, Test, Variant};
+use crate::model::{Rule, Split, Test, Variant};
 
 /// The name of the Variant that is no canary.
 const STABLE_NAME: &str = "stable";
@@ -25,7 +25,7 @@ pub(super) fn split(draft: &Draft<'_>, ids: &BackendIds, problems: &mut Problems
     Split {
         variants: variants(draft, &weights, ids),
         rules: rules(&draft.canaries),
-        policy: split_policy::of(draft).into_shared(),
+        policy: split_policy::of(draft, problems).into_shared(),
     }
 }
 
@@ -95,21 +95,34 @@ fn free_name(service: &Arc<str>, taken: &[Variant]) -> Arc<str> {
     name
 }
 
-/// All header rules, oldest canary first, then all cookie rules.
+/// All header rules, oldest canary first, then all cookie rules, all query rules, all rules of the
+/// client's address.
 fn rules(canaries: &[Attached<'_>]) -> Vec<Rule> {
-    let numbered = || (1u8..).zip(canaries.iter().map(|it| it.canary));
-    let headers = numbered().filter_map(|(variant, canary)| {
-        let (name, test) = canary.header.clone()?;
-        let test = Test::Header { name, test };
-        Some(Rule { variant, test })
-    });
-    let cookies = numbered().filter_map(|(variant, canary)| {
-        let name = canary.cookie.clone()?;
-        let test = Test::Cookie {
-            name,
-            test: CookieTest::AlwaysNever,
-        };
-        Some(Rule { variant, test })
-    });
-    headers.chain(cookies).collect()
+    let kinds: [fn(&Canary) -> Option<Test>; 4] = [header, cookie, query, source];
+    let mut rules = Vec::new();
+    for kind in kinds {
+        for (variant, it) in (1u8..).zip(canaries) {
+            rules.extend(kind(it.canary).map(|test| Rule { variant, test }));
+        }
+    }
+    rules
+}
+
+fn header(canary: &Canary) -> Option<Test> {
+    let (name, test) = canary.header.clone()?;
+    Some(Test::Header { name, test })
+}
+
+fn cookie(canary: &Canary) -> Option<Test> {
+    let (name, test) = canary.cookie.clone()?;
+    Some(Test::Cookie { name, test })
+}
+
+fn query(canary: &Canary) -> Option<Test> {
+    let (name, test) = canary.own.query.clone()?;
+    Some(Test::Query { name, test })
+}
+
+fn source(canary: &Canary) -> Option<Test> {
+    canary.own.sources.clone().map(Test::Source)
 }

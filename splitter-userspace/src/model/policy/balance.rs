@@ -21,14 +21,14 @@ pub enum Balance {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HashBy {
     /// The key is all of these in a row.
-    pub pieces: Arc<[Piece]>,
+    pub pieces: Arc<[HashPart]>,
     /// How many Endpoints share the requests of one key; one when none is given.
     pub subset: Option<NonZeroU16>,
 }
 
 /// A part of a hash key, as nginx names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum HashPart {
     /// Itself.
     Text(Arc<str>),
     /// `$request_uri`: path and query as they came.
@@ -51,20 +51,20 @@ pub enum Piece {
     Argument(Arc<str>),
 }
 
-impl Serialize for Piece {
+impl Serialize for HashPart {
     /// As it is written in the annotation.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = match self {
-            Piece::Text(text) => text.to_string(),
-            Piece::RequestUri => "$request_uri".to_owned(),
-            Piece::Uri => "$uri".to_owned(),
-            Piece::Query => "$args".to_owned(),
-            Piece::Host => "$host".to_owned(),
-            Piece::Address => "$remote_addr".to_owned(),
-            Piece::Method => "$request_method".to_owned(),
-            Piece::Header(name) => format!("$http_{}", name.as_str().replace('-', "_")),
-            Piece::Cookie(name) => format!("$cookie_{name}"),
-            Piece::Argument(name) => format!("$arg_{name}"),
+            HashPart::Text(text) => text.to_string(),
+            HashPart::RequestUri => "$request_uri".to_owned(),
+            HashPart::Uri => "$uri".to_owned(),
+            HashPart::Query => "$args".to_owned(),
+            HashPart::Host => "$host".to_owned(),
+            HashPart::Address => "$remote_addr".to_owned(),
+            HashPart::Method => "$request_method".to_owned(),
+            HashPart::Header(name) => format!("$http_{}", name.as_str().replace('-', "_")),
+            HashPart::Cookie(name) => format!("$cookie_{name}"),
+            HashPart::Argument(name) => format!("$arg_{name}"),
         };
         serializer.serialize_str(&text)
     }

@@ -5,8 +5,12 @@
 
 mod addresses;
 mod affinity;
+mod balance;
 mod client_cert;
+mod cors;
+mod error_pages;
 mod exchange;
+mod limits;
 mod redirect;
 mod rewrite;
 mod split;
@@ -16,13 +20,19 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::BackendKey;
+
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
+pub use balance::{Balance, HashBy, HashPart};
 pub use client_cert::{ClientCert, ClientVerify};
+pub use cors::{Cors, Origin, Origins};
+pub use error_pages::ErrorPages;
 pub use exchange::{Exchange, Failures, Protocol, Retry};
+pub use limits::{Rate, RateLimits};
 pub use redirect::{HttpsRedirect, Redirect};
 pub use rewrite::Rewrite;
-pub use split::SplitPolicy;
+pub use split::{Mirror, SplitKey, SplitPolicy};
 pub use template::{Piece, Template, TemplateError, Variable};
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
@@ -38,6 +48,12 @@ pub struct Policy {
     /// The path that the pods see, instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewrite: Option<Rewrite>,
+    /// Who answers when no pod can, and makes error pages (`default-backend`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<BackendKey>,
+    /// Answers that are replaced by a page of `fallback`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_pages: Option<ErrorPages>,
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,
@@ -47,6 +63,12 @@ pub struct Policy {
     /// Who may call, by certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_cert: Option<ClientCert>,
+    /// Which pages of other origins may read the answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cors: Option<Cors>,
+    /// How much one client may ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<RateLimits>,
     /// How the pods are spoken to.
     #[serde(skip_serializing_if = "Exchange::is_default")]
     pub exchange: Exchange,

@@ -7,10 +7,9 @@ use http::header::{SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, response};
 
 use crate::model::{Affinity, SameSite, SessionCookie};
-use crate::proxy::headers::X_FORWARDED_PROTO;
 use crate::routing::{self, Held};
 
-/// What the attributes of the cookie depend on, taken from the request as the pod sees it.
+/// What the attributes of the cookie depend on, taken from the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Visit {
     /// Whether the client's connection is encrypted, as far as we are told.
@@ -20,13 +19,12 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Of a request that has its forwarding fields already.
-    pub fn of(cookie: &SessionCookie, headers: &HeaderMap) -> Self {
-        let proto = headers.get(X_FORWARDED_PROTO);
+    /// Of a request that came on such a connection.
+    pub fn of(cookie: &SessionCookie, headers: &HeaderMap, encrypted: bool) -> Self {
         let asks = cookie.conditional_none && cookie.same_site == Some(SameSite::None);
         let agent = headers.get(USER_AGENT).filter(|_| asks);
         Visit {
-            encrypted: proto.is_some_and(|proto| proto == "https"),
+            encrypted,
             misreads_none: agent
                 .and_then(|agent| agent.to_str().ok())
                 .is_some_and(misreads_none),

@@ -1,18 +1,21 @@
 //! The policies of a Location at work, in the three places where they stand on a request's way:
-//! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the pod's
-//! answer ([`answered`]). A Location without a policy passes by.
+//! before a Variant is chosen ([`enter`]), on what the pod is to see ([`toward`]), and on the answer
+//! (the pod's: [`answered`]; everyone: [`dress`]). A Location without a policy passes by.
 
 pub mod affinity;
 mod body;
 mod client_cert;
+mod cors;
+mod limits;
 mod redirect;
 mod reply;
 mod rewrite;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::header::{CONNECTION, HOST};
-use http::{HeaderValue, Version, request, response};
+use http::{HeaderMap, HeaderValue, Version, request, response};
 
 pub use body::admit;
 pub use client_cert::{Verdict, certify, is_own_field, same_host};
@@ -21,23 +24,46 @@ pub use rewrite::Rewritten;
 
 use super::fault::Fault;
 use super::journal::Journal;
+use super::limiter::{Hold, Limiter, Nanos};
 use crate::model::{Policy, Protocol};
 use crate::routing::{Aim, Held, Wanted};
 
 /// What the gates look at.
 pub struct Asked<'a> {
-    /// The address that the request is from.
+    /// The request as it came.
+    pub parts: &'a request::Parts,
+    /// The address that it is from.
     pub client: IpAddr,
+    /// How much clients have asked for.
+    pub limiter: &'a Arc<Limiter>,
+    /// When it came.
+    pub now: Nanos,
     /// What it asks for.
     pub wanted: Wanted<'a>,
 }
 
+/// What is kept of a request for the policies until it ends.
+#[derive(Default)]
+pub struct Passage {
+    /// What Access-Control-Allow-Origin is to say, if it is to be there.
+    allowed: Option<HeaderValue>,
+    /// Counts it among the requests that its client has in hand.
+    pub held: Option<Hold>,
+}
+
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
-/// counts for no Variant.
+/// counts for no Variant. In ingress-nginx's order: preflights and redirects come before limits, and
+/// limits before who may call. What is to be kept of the request goes into `passage`.
 ///
 /// # Errors
 /// The answer, if a gate gives one.
-pub fn enter(policy: &Policy, asked: &Asked<'_>) -> Result<(), Refusal> {
+pub fn enter(policy: &Policy, asked: &Asked<'_>, passage: &mut Passage) -> Result<(), Refusal> {
+    if let Some(cors) = &policy.cors {
+        passage.allowed = cors::allowed(cors, asked.parts);
+        if let Some(reply) = cors::preflight(asked.parts, passage.allowed.as_ref()) {
+            return Err(reply.into());
+        }
+    }
     if let Some(redirect) = &policy.redirect {
         return Err(redirect::reply(redirect, &asked.wanted).into());
     }
@@ -46,11 +72,21 @@ pub fn enter(policy: &Policy, asked: &Asked<'_>) -> Result<(), Refusal> {
     {
         return Err(reply.into());
     }
+    if let Some(limits) = &policy.limits {
+        passage.held = limits::enter(limits, asked.limiter, asked.client, asked.now)?;
+    }
     let addresses = policy.addresses.as_ref();
     if addresses.is_some_and(|it| !it.admit(asked.client)) {
         return Err(Fault::AddressDenied.into());
     }
     Ok(())
+}
+
+/// Sets what the Location has to say on every answer, the proxy's own included.
+pub fn dress(policy: &Policy, passage: &Passage, headers: &mut HeaderMap) {
+    if let Some(cors) = &policy.cors {
+        cors::set(cors, passage.allowed.as_ref(), headers);
+    }
 }
 
 /// Makes the request what the pods of the Location are to see.
@@ -73,6 +109,13 @@ pub fn answered(journal: &Journal, parts: &mut response::Parts) {
     let Some(location) = journal.location() else {
         return;
     };
+    if let (Some(policy), Some(decision)) = (&location.split.policy, journal.decision)
+        && let Some(name) = &policy.response_header
+        && let Some(variant) = location.split.variants.get(decision.variant)
+        && let Ok(value) = HeaderValue::from_str(&variant.name)
+    {
+        parts.headers.insert(name, value);
+    }
     if let (Some(affinity), Aim::Session(session)) = (location.split.affinity(), journal.aim)
         && let (Some(key), Some(decision)) = (session.issue, journal.decision)
     {

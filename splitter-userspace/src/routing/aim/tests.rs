@@ -149,6 +149,75 @@ fn somebody_answers_while_anybody_can() {
     }
 }
 
+fn aimed(picker: &mut Picker, backend: &Arc<Backend>, mut aim: Aim) -> SocketAddr {
+    picker.aimed(backend, &mut aim, &[], NOW).unwrap().addr
+}
+
+#[test]
+fn a_key_has_one_endpoint_on_every_node_or_a_few() {
+    let backend = app(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    let (mut one, mut other) = (picker(1), picker(2));
+    let mut met = BTreeSet::new();
+    for key in (0..64u64).map(|key| key << 58) {
+        let first = aimed(&mut one, &backend, Aim::Key(key, None));
+        assert_eq!(aimed(&mut other, &backend, Aim::Key(key, None)), first);
+        met.insert(first);
+        let few = |picker: &mut Picker| -> BTreeSet<SocketAddr> {
+            let aim = Aim::Key(key, NonZeroU16::new(3));
+            (0..100).map(|_| aimed(picker, &backend, aim)).collect()
+        };
+        let sharers = few(&mut one);
+        assert_eq!(sharers.len(), 3);
+        assert!(sharers.contains(&first));
+        assert_eq!(few(&mut other), sharers);
+    }
+    assert_eq!(met.len(), 8);
+    // A subset as large as all of them is all of them.
+    let all = Aim::Key(7, NonZeroU16::new(64));
+    let met: BTreeSet<_> = (0..300).map(|_| aimed(&mut one, &backend, all)).collect();
+    assert_eq!(met.len(), 8);
+}
+
+#[test]
+fn a_key_goes_on_when_its_endpoint_cannot_be_used() {
+    let backend = app(&[1, 2, 3]);
+    for subset in [None, NonZeroU16::new(2)] {
+        let mut picker = picker(3);
+        let aim = Aim::Key(9, subset);
+        let first = aimed(&mut picker, &backend, aim);
+        picker.health().refused(first, NOW);
+        assert_ne!(aimed(&mut picker, &backend, aim), first);
+        let second = picker.aimed(&backend, &mut aim.clone(), &[first], NOW);
+        assert_ne!(second.unwrap().addr, first);
+        let all = [addr(1), addr(2), addr(3)];
+        assert_eq!(picker.aimed(&backend, &mut aim.clone(), &all, NOW), None);
+    }
+}
+
+#[test]
+fn the_faster_one_gets_more_and_the_slower_one_something() {
+    let backend = app(&[1, 2, 3]);
+    let mut picker = picker(4);
+    for number in 1..=3 {
+        let took = Duration::from_millis(if number == 2 { 5 } else { 50 });
+        picker.answered_after(addr(number), took, Duration::ZERO);
+    }
+    let mut counts = std::collections::BTreeMap::new();
+    for _ in 0..3_000 {
+        *counts
+            .entry(aimed(&mut picker, &backend, Aim::Faster))
+            .or_insert(0) += 1;
+    }
+    // It is one of the two in two of three draws.
+    assert!((1_900..2_100).contains(&counts[&addr(2)]), "{counts:?}");
+    picker.health().refused(addr(2), NOW);
+    for _ in 0..100 {
+        assert_ne!(aimed(&mut picker, &backend, Aim::Faster), addr(2));
+    }
+    let one = app(&[1]);
+    assert_eq!(aimed(&mut picker, &one, Aim::Faster), addr(1));
+}
+
 #[test]
 fn rings_of_backends_that_are_gone_are_dropped() {
     let backend = app(&[1, 2]);

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 
 use super::*;
-use crate::model::{Pattern, Rule, SplitPolicy};
+use crate::model::{AddressSet, HeaderTest, Pattern, Rule, SplitKey, SplitPolicy};
 use crate::routing::fixtures::{
     Fixed, affinity, cookie_rule, header_rule, headers, split, weights,
 };
@@ -351,6 +351,7 @@ fn run_held(
     );
     let policy = SplitPolicy {
         affinity: Some(affinity(sticky)),
+        ..SplitPolicy::default()
     };
     split.policy = policy.into_shared();
     let headers = headers(lines);
@@ -421,6 +422,118 @@ fn a_session_with_a_variant_that_is_gone_is_stable() {
         run_held(&[true, true], &[0, 100], 5, &[]),
         (0, Reason::Affinity, 0)
     );
+}
+
+#[test]
+fn a_key_takes_the_place_of_chance_and_nothing_else() {
+    let mut split = split(&[50, 50], vec![cookie_rule(1, "c")]);
+    let policy = SplitPolicy {
+        key: Some(SplitKey::Header(http::header::USER_AGENT)),
+        ..SplitPolicy::default()
+    };
+    split.policy = policy.into_shared();
+    let run = |lines: &[(&str, &str)]| {
+        let mut draw = Fixed::new(99);
+        let headers = headers(lines);
+        let decision = decide(&split, &Shown::of(&headers), &split.weights(), &mut draw);
+        (decision.variant, decision.reason, draw.asked)
+    };
+    let mut counts = [0; 2];
+    for number in 0..200 {
+        let agent = number.to_string();
+        let lines = [("user-agent", agent.as_str())];
+        let first = run(&lines);
+        assert_eq!((first.1, first.2), (Reason::Key, 0));
+        assert_eq!(run(&lines), first);
+        counts[first.0] += 1;
+    }
+    assert!(counts.iter().all(|count| *count > 60), "{counts:?}");
+    // Rules come before it, and a request without the key is drawn.
+    assert_eq!(
+        run(&[("user-agent", "x"), ("cookie", "c=always")]),
+        CANARY_BY_COOKIE
+    );
+    assert_eq!(run(&[]), (0, Reason::Weight, 1));
+}
+
+#[test]
+fn rules_of_query_and_address() {
+    let rule = |test| Rule { variant: 1, test };
+    let query = |test| {
+        let name = "beta".into();
+        rule(Test::Query { name, test })
+    };
+    let ranges: AddressSet = "10.0.0.0/8, 2001:db8::/32".parse().unwrap();
+    for (test, text, client, expected) in [
+        (
+            query(ValueTest::AlwaysNever),
+            "beta=always",
+            "192.0.2.1",
+            (1, Reason::Query),
+        ),
+        (
+            query(ValueTest::AlwaysNever),
+            "beta=never",
+            "192.0.2.1",
+            (0, Reason::Query),
+        ),
+        (
+            query(ValueTest::AlwaysNever),
+            "beta",
+            "192.0.2.1",
+            (0, Reason::Weight),
+        ),
+        (
+            query(value("a b")),
+            "x=1&beta=a%20b",
+            "192.0.2.1",
+            (1, Reason::Query),
+        ),
+        (
+            query(value("a b")),
+            "beta=ab",
+            "192.0.2.1",
+            (0, Reason::Weight),
+        ),
+        (
+            rule(Test::Source(ranges.clone())),
+            "",
+            "10.9.9.9",
+            (1, Reason::Source),
+        ),
+        (
+            rule(Test::Source(ranges.clone())),
+            "",
+            "::ffff:10.9.9.9",
+            (1, Reason::Source),
+        ),
+        (
+            rule(Test::Source(ranges.clone())),
+            "",
+            "2001:db8::1",
+            (1, Reason::Source),
+        ),
+        (
+            rule(Test::Source(ranges)),
+            "",
+            "11.0.0.1",
+            (0, Reason::Weight),
+        ),
+    ] {
+        let split = split(&[100, 0], vec![test]);
+        let headers = HeaderMap::new();
+        let shown = Shown {
+            query: text,
+            client: client.parse().unwrap(),
+            ..Shown::of(&headers)
+        };
+        let decision = decide(&split, &shown, &split.weights(), &mut Fixed::new(0));
+        assert_eq!(
+            (decision.variant, decision.reason),
+            expected,
+            "{text} {client}"
+        );
+    }
 }
 
 #[test]

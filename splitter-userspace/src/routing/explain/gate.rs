@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Query;
-use crate::model::{Addresses, HttpsRedirect, Policy};
+use crate::model::{Addresses, HttpsRedirect, Policy, RateLimits};
 use crate::routing::{Scheme, Wanted};
 
 /// One gate and what it says.
@@ -20,6 +20,18 @@ pub struct GateStep {
 /// The gates in the order in which the proxy asks them; those after one that answers are shown, too.
 pub(super) fn steps(policy: &Policy, query: &Query<'_>, wanted: &Wanted<'_>) -> Vec<GateStep> {
     let mut steps = Vec::new();
+    if let Some(cors) = &policy.cors {
+        let allowed = cors.origins.allow(query.headers.get(http::header::ORIGIN));
+        let preflight = *query.method == http::Method::OPTIONS && allowed.is_some();
+        steps.push(GateStep {
+            name: "enable-cors",
+            says: match allowed {
+                Some(_) => "the origin is allowed".to_owned(),
+                None => "the origin is not allowed; the pod's own answer counts".to_owned(),
+            },
+            answers: preflight.then_some(204),
+        });
+    }
     if let Some(redirect) = &policy.redirect {
         steps.push(GateStep {
             name: "redirect",
@@ -30,10 +42,38 @@ pub(super) fn steps(policy: &Policy, query: &Query<'_>, wanted: &Wanted<'_>) -> 
     if let Some(redirect) = policy.https {
         steps.extend(https(redirect, wanted));
     }
+    if let Some(limits) = &policy.limits {
+        steps.push(self::limits(limits, query));
+    }
     if let Some(lists) = &policy.addresses {
         steps.push(addresses(lists, query));
     }
     steps
+}
+
+fn limits(limits: &RateLimits, query: &Query<'_>) -> GateStep {
+    let exempt = query.client.is_some_and(|it| limits.exempt.contains(it));
+    let rates = [(limits.per_second, "second"), (limits.per_minute, "minute")];
+    let rates = rates.into_iter().filter_map(|(rate, period)| {
+        let rate = rate?;
+        Some(format!(
+            "{} a {period} and {} more at once",
+            rate.limit, rate.burst
+        ))
+    });
+    let open = limits
+        .connections
+        .map(|most| format!("{most} in hand at once"));
+    let says: Vec<String> = rates.chain(open).collect();
+    let says = match exempt {
+        true => "the client is exempt".to_owned(),
+        false => format!("each client has {}", says.join(", ")),
+    };
+    GateStep {
+        name: "limits",
+        says,
+        answers: None,
+    }
 }
 
 /// It depends on how the client came, which is not told.

@@ -5,10 +5,10 @@ use serde::Serialize;
 use super::{Answer, Query, UNKNOWN, gate};
 use crate::model::{
     Affinity, AffinityMode, Backend, BackendFault, BackendKey, EndpointState, Location, ObjectRef,
-    STABLE, Snapshot, Test,
+    STABLE, Snapshot, SplitKey, Test,
 };
 use crate::routing::{
-    self, Chosen, Decision, Draw, Reason, Scheme, Shown, Wanted, ask, decide, held, resolve,
+    self, Chosen, Decision, Draw, Reason, Scheme, Shown, Wanted, ask, decide, held, keyed, resolve,
     rewrite, seen,
 };
 
@@ -25,6 +25,16 @@ pub struct SessionStep {
     pub holds: Option<String>,
     /// Canaries for which the session does not count.
     pub legacy: Vec<String>,
+}
+
+/// What decides in place of chance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KeyStep {
+    /// What of the request.
+    pub key: SplitKey,
+    /// The place of the request's key on the line of the weights, from 0 to 1, where the canaries
+    /// come first; none when it has no key.
+    pub place: Option<f64>,
 }
 
 /// One rule and what it says about the request.
@@ -88,6 +98,13 @@ pub enum Answered {
         /// What decided for it.
         reason: Reason,
     },
+    /// A Variant was chosen, nobody has an Endpoint for it, and the default backend stands in.
+    ByFallback {
+        /// The name of the Variant that was chosen.
+        chosen: String,
+        /// Who answers.
+        backend: BackendKey,
+    },
     /// A Variant was chosen and nobody has an Endpoint for it: 503.
     Nobody {
         /// The name of the Variant that was chosen.
@@ -143,6 +160,11 @@ pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>
         session,
         rules: rules(location, &shown, decision),
         policy: location.policy.clone(),
+        split: split.policy.clone(),
+        key: split.key().map(|key| KeyStep {
+            key: key.clone(),
+            place: keyed::place(key, &shown).map(|place| place as f64 / 2f64.powi(64)),
+        }),
         rewritten: policy
             .and_then(|policy| policy.rewrite.as_ref())
             .map(|it| rewrite(it, &wanted).map_or_else(|_| String::new(), |it| it.to_string())),
@@ -174,11 +196,24 @@ fn answered(snapshot: &Snapshot, location: &Location, decision: Decision) -> Ans
             variant: name(location, decision.variant),
             reason: decision.reason,
         },
-        Err(_) => Answered::Nobody {
-            chosen: name(location, decision.variant),
-            reason: decision.reason,
-        },
+        Err(_) => {
+            let chosen = name(location, decision.variant);
+            match fallback(snapshot, location) {
+                Some(backend) => Answered::ByFallback { chosen, backend },
+                None => Answered::Nobody {
+                    chosen,
+                    reason: decision.reason,
+                },
+            }
+        }
     }
+}
+
+/// The default backend, if it has an Endpoint.
+fn fallback(snapshot: &Snapshot, location: &Location) -> Option<BackendKey> {
+    let key = location.policy.as_ref()?.fallback.as_ref()?;
+    let backend = snapshot.backend_by_key(key)?;
+    backend.is_available().then(|| key.clone())
 }
 
 /// What session affinity makes of the request.
@@ -226,6 +261,8 @@ fn seen(test: &Test, shown: &Shown<'_>) -> Option<String> {
     match test {
         Test::Header { name, .. } => seen::header(headers, name).map(|value| text(&value)),
         Test::Cookie { name, .. } => seen::cookie(headers, name).map(text),
+        Test::Query { name, .. } => seen::query(shown.query, name).map(|value| text(&value)),
+        Test::Source(_) => (shown.client != UNKNOWN).then(|| shown.client.to_string()),
     }
 }
 

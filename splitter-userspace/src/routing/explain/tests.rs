@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::model::EndpointState::{Draining, Ready};
 use crate::model::PathKind::{Exact, Prefix};
-use crate::model::{HeaderTest, Rule, SplitPolicy};
+use crate::model::{HeaderTest, Rule, SplitKey, SplitPolicy};
 use crate::routing::Reason;
 use crate::routing::fixtures::{
     affinity, backend, cookie_rule, header_rule, headers, key, snapshot, split,
@@ -237,6 +237,7 @@ fn a_session_is_shown_and_comes_before_the_rules() {
     let mut location = snapshot.locations[0].as_ref().clone();
     let policy = SplitPolicy {
         affinity: Some(affinity(&[true, true])),
+        ..SplitPolicy::default()
     };
     location.split.policy = policy.into_shared();
     snapshot.locations[0] = Arc::new(location);
@@ -263,4 +264,78 @@ fn a_session_is_shown_and_comes_before_the_rules() {
             reason: Reason::Affinity
         }
     );
+}
+
+#[test]
+fn a_key_is_shown_with_its_place() {
+    let mut snapshot = shop(&[50, 50], vec![], 1);
+    let mut location = snapshot.locations[0].as_ref().clone();
+    let policy = SplitPolicy {
+        key: Some(SplitKey::Cookie("user".into())),
+        ..SplitPolicy::default()
+    };
+    location.split.policy = policy.into_shared();
+    snapshot.locations[0] = Arc::new(location);
+    let with = answer(&snapshot, &[("cookie", "user=7")]);
+    let place = with.key.unwrap().place.unwrap();
+    let variant = if place < 0.5 { "canary1" } else { "stable" };
+    assert_eq!(
+        with.answered,
+        Answered::By {
+            variant: variant.to_owned(),
+            reason: Reason::Key
+        }
+    );
+    let without = answer(&snapshot, &[]);
+    assert_eq!(without.key.unwrap().place, None);
+    assert_eq!(without.answered, Answered::ByWeight);
+}
+
+/// What the gates of `shop.example/` say to this request, and who answers.
+fn gates(policy: crate::model::Policy, client: &str) -> (Vec<String>, Answered) {
+    let mut snapshot = shop(&[100], vec![], 0);
+    let mut location = snapshot.locations[0].as_ref().clone();
+    location.policy = policy.into_shared();
+    snapshot.locations[0] = Arc::new(location);
+    let query = Query {
+        method: &Method::GET,
+        host: "shop.example",
+        path: "/",
+        headers: &HeaderMap::new(),
+        query: None,
+        client: client.parse().ok(),
+    };
+    match explain(&snapshot, &Router::build(&snapshot), &query).outcome {
+        Outcome::Location(answer) => {
+            let says = answer.gates.iter();
+            let says = says.map(|it| format!("{}: {}", it.name, it.says));
+            (says.collect(), answer.answered)
+        }
+        other => panic!("no location: {other:?}"),
+    }
+}
+
+#[test]
+fn gates_are_shown_in_order_and_one_that_answers_ends_it() {
+    let policy = crate::model::Policy {
+        addresses: Some(crate::model::Addresses {
+            allow: Some("10.0.0.0/8".parse().unwrap()),
+            deny: Some("10.1.0.0/16".parse().unwrap()),
+        }),
+        ..crate::model::Policy::default()
+    };
+    let lists = "source-range: keeps out 10.1.0.0/16; lets in 10.0.0.0/8 only; ";
+    for (client, says, refused) in [
+        ("10.2.0.1", "10.2.0.1 may call", false),
+        ("10.1.0.1", "10.1.0.1 may not call", true),
+        ("", "no client address is given (--client)", false),
+    ] {
+        let (gates, answered) = gates(policy.clone(), client);
+        assert_eq!(gates, [format!("{lists}{says}")]);
+        let gate = Answered::ByGate {
+            gate: "source-range",
+            status: 403,
+        };
+        assert_eq!(answered == gate, refused, "{client}");
+    }
 }

@@ -1,12 +1,11 @@
-use std::fmt::Display;
-use std::io::Write as _;
 use std::time::Duration;
 
 use http::HeaderName;
 use http::header::{REFERER, USER_AGENT};
 
 use super::stamp::Stamp;
-use super::{escape, version};
+use super::{digits, escape, version};
+use crate::model::BackendKey;
 use crate::telemetry::Record;
 use crate::telemetry::side::{host_label, path_type};
 
@@ -25,7 +24,7 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, stamp: &Stamp) {
 }
 
 fn request(object: &mut Object<'_>, record: &Record<'_>) {
-    object.display("remote_addr", record.client);
+    object.quoted("remote_addr", |out| digits::address(out, record.client));
     object.text("method", record.method.as_str());
     object.text("host", record.host);
     object.text("target", record.target);
@@ -57,10 +56,10 @@ fn main(object: &mut Object<'_>, record: &Record<'_>) {
     if let Some(key) = record.main().and_then(|side| side.backend) {
         object.text("service", &key.service);
         object.text("service_port", &key.port);
-        object.display("proxy_upstream_name", key);
+        object.backend("proxy_upstream_name", key);
     }
     if let Some(key) = record.canary().and_then(|side| side.backend) {
-        object.display("proxy_alternative_upstream_name", key);
+        object.backend("proxy_alternative_upstream_name", key);
     }
 }
 
@@ -81,7 +80,7 @@ fn upstream(object: &mut Object<'_>, record: &Record<'_>) {
     let Some(upstream) = &record.upstream else {
         return;
     };
-    object.display("upstream_addr", upstream.addr);
+    object.quoted("upstream_addr", |out| digits::socket(out, upstream.addr));
     object.number("upstream_tries", upstream.tries);
     object.seconds("upstream_connect_time", upstream.connect);
     object.seconds("upstream_header_time", upstream.header);
@@ -109,8 +108,9 @@ impl<'a> Object<'a> {
             self.out.push(b',');
         }
         self.first = false;
-        // Writing to a Vec cannot fail.
-        let _ = write!(self.out, "\"{name}\":");
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
     }
 
     fn bytes(&mut self, name: &str, value: &[u8]) {
@@ -125,21 +125,31 @@ impl<'a> Object<'a> {
     }
 
     /// For values whose text has nothing to escape: addresses and names of objects.
-    fn display(&mut self, name: &str, value: impl Display) {
+    fn quoted(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
         self.key(name);
-        let _ = write!(self.out, "\"{value}\"");
+        self.out.push(b'"');
+        write(self.out);
+        self.out.push(b'"');
+    }
+
+    /// As the key is displayed.
+    fn backend(&mut self, name: &str, key: &BackendKey) {
+        self.quoted(name, |out| {
+            for part in [&*key.namespace, "-", &*key.service, "-", &*key.port] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        });
     }
 
     fn number(&mut self, name: &str, value: impl Into<u64>) {
-        let value: u64 = value.into();
         self.key(name);
-        let _ = write!(self.out, "{value}");
+        digits::decimal(self.out, value.into(), 1);
     }
 
     fn seconds(&mut self, name: &str, value: Option<Duration>) {
         if let Some(value) = value {
             self.key(name);
-            let _ = write!(self.out, "{:.6}", value.as_secs_f64());
+            digits::seconds(self.out, value);
         }
     }
 

@@ -1,5 +1,6 @@
 //! One line for each request, written by a thread of its own so that no worker waits for a disk.
 
+mod digits;
 mod escape;
 mod json;
 mod stamp;

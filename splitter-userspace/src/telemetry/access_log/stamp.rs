@@ -1,6 +1,8 @@
 use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::digits;
+
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
@@ -53,7 +55,9 @@ impl Stamp {
     /// `2025-11-30T13:39:01.123Z`.
     pub(super) fn iso(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.iso);
-        let _ = write!(out, ".{:03}Z", self.millis);
+        out.push(b'.');
+        digits::decimal(out, u64::from(self.millis), 3);
+        out.push(b'Z');
     }
 }
 

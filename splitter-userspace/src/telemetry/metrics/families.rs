@@ -194,6 +194,17 @@ pub const ENDPOINT_EJECTIONS: Family = Family::counter(
     "splitter_endpoint_ejections_total",
     "Endpoints left out for a while because they refused",
 );
+/// Copies of requests for canaries, labels `pool` and `result`: `answered`, `failed`, `dropped` (too
+/// many were under way), `unfit` (it has a body or asks for another protocol: it is not copied).
+pub const MIRRORED: Family = Family::counter(
+    "splitter_mirrored_requests_total",
+    "Copies of requests for canaries, by what became of them",
+);
+/// Clients that a limit forgot although they had used some of it.
+pub const LIMIT_EVICTIONS: Family = Family::counter(
+    "splitter_limit_evictions_total",
+    "Clients of rate limits forgotten early because the table was full; they start anew",
+);
 /// Splits whose weights somebody changed past the objects.
 pub const WEIGHT_OVERRIDES: Family = Family::gauge(
     "splitter_weight_overrides",

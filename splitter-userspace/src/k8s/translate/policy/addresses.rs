@@ -36,8 +36,8 @@ pub(super) fn aliased<'a>(
     older: &str,
     problems: &mut Problems,
 ) -> Option<Annotation<'a>> {
-    let newer = view.annotations.get(name);
-    let other = view.annotations.get(older);
+    let newer = view.annotations.own(name);
+    let other = view.annotations.own(older);
     if let (Some(newer), Some(other)) = (newer, other)
         && newer.value != other.value
     {
@@ -49,7 +49,7 @@ pub(super) fn aliased<'a>(
             format!("{} counts", newer.key),
         );
     }
-    newer.or(other)
+    newer.or(other).or_else(|| view.annotations.get(name))
 }
 
 fn list(

@@ -10,15 +10,7 @@ use crate::k8s::translate::annotations::Annotation;
 use crate::k8s::translate::canary::given;
 use crate::k8s::translate::golang::{atoi, parse_bool};
 use crate::k8s::translate::report::Problems;
-use crate::model::{Balance, HashBy, Piece};
-
-/// The annotations that are read here.
-pub(in crate::k8s::translate) const NAMES: [&str; 4] = [
-    "load-balance",
-    "upstream-hash-by",
-    "upstream-hash-by-subset",
-    "upstream-hash-by-subset-size",
-];
+use crate::model::{Balance, HashBy, HashPart};
 
 /// Endpoints of a subset when no annotation says how many, as in ingress-nginx.
 const SUBSET: u16 = 3;
@@ -90,23 +82,27 @@ fn size(view: &View<'_>, problems: &mut Problems) -> u16 {
 }
 
 /// Reads text with variables, `$name` or `${name}`, as nginx does.
-fn pieces(text: &str) -> Result<Vec<Piece>, String> {
+fn pieces(text: &str) -> Result<Vec<HashPart>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
         if !before.is_empty() {
-            pieces.push(Piece::Text(before.into()));
+            pieces.push(HashPart::Text(before.into()));
         }
         let (name, left) = name(after).ok_or("a $ must be followed by a name or by {name}")?;
-        pieces.push(variable(name).ok_or_else(|| {
-            format!("the variable ${name} is not supported in a hash key")
-        })?);
+        pieces.push(
+            variable(name)
+                .ok_or_else(|| format!("the variable ${name} is not supported in a hash key"))?,
+        );
         rest = left;
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Text(rest.into()));
+        pieces.push(HashPart::Text(rest.into()));
     }
-    if pieces.iter().all(|piece| matches!(piece, Piece::Text(_))) {
+    if pieces
+        .iter()
+        .all(|piece| matches!(piece, HashPart::Text(_)))
+    {
         return Err("there is no variable in it, so all requests would be alike".to_owned());
     }
     match pieces.len() > PIECES_MAX {
@@ -126,21 +122,21 @@ fn name(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-fn variable(name: &str) -> Option<Piece> {
+fn variable(name: &str) -> Option<HashPart> {
     Some(match name {
-        "request_uri" => Piece::RequestUri,
-        "uri" | "document_uri" => Piece::Uri,
-        "args" | "query_string" => Piece::Query,
-        "host" => Piece::Host,
-        "remote_addr" | "binary_remote_addr" | "the_real_ip" => Piece::Address,
-        "request_method" => Piece::Method,
+        "request_uri" => HashPart::RequestUri,
+        "uri" | "document_uri" => HashPart::Uri,
+        "args" | "query_string" => HashPart::Query,
+        "host" => HashPart::Host,
+        "remote_addr" | "binary_remote_addr" | "the_real_ip" => HashPart::Address,
+        "request_method" => HashPart::Method,
         _ => match name.split_once('_')? {
             ("http", name) => {
                 let name = name.replace('_', "-");
-                Piece::Header(HeaderName::from_bytes(name.as_bytes()).ok()?)
+                HashPart::Header(HeaderName::from_bytes(name.as_bytes()).ok()?)
             }
-            ("cookie", name) if !name.is_empty() => Piece::Cookie(name.into()),
-            ("arg", name) if !name.is_empty() => Piece::Argument(name.into()),
+            ("cookie", name) if !name.is_empty() => HashPart::Cookie(name.into()),
+            ("arg", name) if !name.is_empty() => HashPart::Argument(name.into()),
             _ => return None,
         },
     })
@@ -164,7 +160,9 @@ mod tests {
 
     fn shown(text: &str) -> Result<String, String> {
         let pieces = pieces(text)?;
-        let texts = pieces.iter().map(|piece| serde_json::to_value(piece).unwrap());
+        let texts = pieces
+            .iter()
+            .map(|piece| serde_json::to_value(piece).unwrap());
         let texts: Vec<String> = texts.map(|it| it.as_str().unwrap().to_owned()).collect();
         Ok(texts.join("|"))
     }
@@ -186,7 +184,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_key_is_refused() {
-        for text in ["", "text", "$", "$$", "${", "${}", "${host", "$nope", "$http_", "$cookie_"] {
+        for text in [
+            "", "text", "$", "$$", "${", "${}", "${host", "$nope", "$http_", "$cookie_",
+        ] {
             assert!(shown(text).is_err(), "{text}");
         }
         assert!(shown(&"$host".repeat(32)).is_ok());

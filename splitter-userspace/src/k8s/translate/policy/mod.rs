@@ -4,28 +4,39 @@
 mod access_log;
 mod addresses;
 pub(super) mod affinity;
+pub(super) mod balance;
 mod body;
 mod client_cert;
+mod cors;
+mod error_pages;
 mod exchange;
 mod flag;
 mod https;
+mod limits;
 mod protocol;
 mod redirect;
 mod retry;
 mod rewrite;
+mod service_upstream;
 mod site;
 mod unsupported;
 mod upstream_host;
 
+use http::HeaderName;
+
 use super::View;
+use super::canary_own;
 use super::report::Problems;
-use crate::model::{BackendFault, Policy};
+use crate::model::{BackendFault, Balance, Policy};
 
 pub(super) use client_cert::asks_for_certificate;
 pub(super) use https::HttpsTerms;
 pub(super) use rewrite::PathTerms;
+pub(super) use service_upstream::service_upstream;
 pub(super) use site::SiteTerms;
 pub(super) use unsupported::canary_policy;
+#[cfg(test)]
+pub(super) use unsupported::is_canarys;
 
 /// The annotations that are read here, sorted.
 const SUPPORTED: &[&str] = &[
@@ -41,10 +52,27 @@ const SUPPORTED: &[&str] = &[
     "auth-tls-verify-depth",
     "backend-protocol",
     "client-body-buffer-size",
+    "cors-allow-credentials",
+    "cors-allow-headers",
+    "cors-allow-methods",
+    "cors-allow-origin",
+    "cors-expose-headers",
+    "cors-max-age",
+    "custom-http-errors",
+    "default-backend",
     "denylist-source-range",
+    "disable-proxy-intercept-errors",
     "enable-access-log",
+    "enable-cors",
     "force-ssl-redirect",
     "from-to-www-redirect",
+    "limit-allowlist",
+    "limit-burst-multiplier",
+    "limit-connections",
+    "limit-rpm",
+    "limit-rps",
+    "limit-whitelist",
+    "load-balance",
     "permanent-redirect",
     "permanent-redirect-code",
     "preserve-trailing-slash",
@@ -64,6 +92,7 @@ const SUPPORTED: &[&str] = &[
     "proxy-send-timeout",
     "rewrite-target",
     "server-alias",
+    "service-upstream",
     "session-cookie-change-on-failure",
     "session-cookie-conditional-samesite-none",
     "session-cookie-domain",
@@ -76,6 +105,9 @@ const SUPPORTED: &[&str] = &[
     "ssl-redirect",
     "temporal-redirect",
     "temporal-redirect-code",
+    "upstream-hash-by",
+    "upstream-hash-by-subset",
+    "upstream-hash-by-subset-size",
     "upstream-vhost",
     "use-regex",
     "whitelist-source-range",
@@ -103,6 +135,10 @@ pub(super) struct MainPolicy {
 pub(super) struct SplitWish {
     /// Session affinity.
     pub affinity: Option<affinity::Wish>,
+    /// How Endpoints are chosen.
+    pub balance: Option<Balance>,
+    /// The header that names who answered.
+    pub response_header: Option<HeaderName>,
 }
 
 /// Reads the policies of a main Ingress and reports what has no effect here.
@@ -121,17 +157,24 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         policy: Policy {
             addresses,
             client_cert,
+            cors: cors::read(view, problems),
+            limits: limits::read(view, problems),
             redirect: redirect::read(view, problems),
             upstream_host: upstream_host::read(view, problems),
             // It depends on the host, see `site`.
             https: None,
             rewrite,
+            // It needs the Services, see `fallback`.
+            fallback: None,
+            error_pages: error_pages::read(view, problems),
             exchange,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
         },
         split: SplitWish {
             affinity: affinity::read(view, problems),
+            balance: balance::read(view, problems),
+            response_header: canary_own::response_header(view, problems),
         },
         paths,
         https: https::read(view, problems),
@@ -153,6 +196,6 @@ impl Closed {
 }
 
 /// Whether an annotation is read by one of the files here.
-fn is_supported(name: &str) -> bool {
+pub(super) fn is_supported(name: &str) -> bool {
     SUPPORTED.binary_search(&name).is_ok()
 }

@@ -2,7 +2,7 @@
 
 use super::is_supported;
 use crate::k8s::translate::View;
-use crate::k8s::translate::annotations::Annotation;
+use crate::k8s::translate::annotations::{Annotation, OWN_PREFIX};
 use crate::k8s::translate::catalogue;
 use crate::k8s::translate::golang::parse_bool;
 use crate::k8s::translate::report::Problems;
@@ -16,7 +16,10 @@ pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendF
         if catalogue::CANARY.contains(&name) || is_supported(name) {
             continue;
         }
-        match Meaning::of(name, annotation.value) {
+        if annotation.is_own() && name == catalogue::RESPONSE_HEADER {
+            continue;
+        }
+        match Meaning::of(name, annotation) {
             Meaning::Nothing => {}
             Meaning::Guard => {
                 report_guard(view, annotation, problems);
@@ -39,28 +42,35 @@ pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendF
 /// sides, guards included.
 pub(in crate::k8s::translate) fn canary_policy(view: &View<'_>, problems: &mut Problems) {
     for (name, annotation) in view.annotations.iter() {
-        if catalogue::CANARY.contains(&name) || ON_CANARY.contains(&name) {
+        if catalogue::CANARY.contains(&name)
+            || ON_CANARY.contains(&name)
+            || annotation.is_own() && catalogue::OWN.contains(&name)
+        {
             continue;
         }
-        let effect = match CANARYS_OWN.contains(&name) || !catalogue::is_known(name) {
-            true => "ignored",
-            false => "ignored on a canary: the main Ingress's annotations count for both sides",
+        let effect = match catalogue::is_known(name) {
+            false => "ignored",
+            true => "ignored on a canary: the main Ingress's annotations count for both sides",
         };
         report_ignored(view, name, annotation, effect, problems);
     }
 }
 
-/// What is read from the canary Ingress, and means nothing on a main one.
-const ON_CANARY: [&str; 1] = ["affinity-canary-behavior"];
-
-/// What ingress-nginx reads from the canary Ingress itself and we do not.
-const CANARYS_OWN: [&str; 5] = [
-    "load-balance",
+/// What is read from the canary Ingress, as ingress-nginx does.
+const ON_CANARY: [&str; 6] = [
+    "affinity-canary-behavior",
     "service-upstream",
+    "load-balance",
     "upstream-hash-by",
     "upstream-hash-by-subset",
     "upstream-hash-by-subset-size",
 ];
+
+/// Whether an annotation is read from canary Ingresses only, beside those of the rules.
+#[cfg(test)]
+pub(in crate::k8s::translate) fn is_canarys(name: &str) -> bool {
+    ON_CANARY.contains(&name)
+}
 
 enum Meaning {
     /// What happens without it anyway.
@@ -74,8 +84,8 @@ enum Meaning {
 }
 
 impl Meaning {
-    fn of(name: &str, value: &str) -> Meaning {
-        let value = value.trim();
+    fn of(name: &str, annotation: Annotation<'_>) -> Meaning {
+        let value = annotation.value.trim();
         let guard_unless = |open: bool| {
             if open {
                 Meaning::Nothing
@@ -90,6 +100,7 @@ impl Meaning {
             }
             "configuration-snippet" | "server-snippet" if guards(value) => Meaning::Guard,
             _ if ON_CANARY.contains(&name) => Meaning::Misplaced,
+            _ if annotation.is_own() && catalogue::OWN.contains(&name) => Meaning::Misplaced,
             _ if SWITCHES.contains(&name) && parse_bool(value) == Some(false) => Meaning::Nothing,
             _ if name.starts_with("auth-") || name.starts_with("modsecurity-") => Meaning::Guard,
             _ => Meaning::Ignored,
@@ -102,7 +113,6 @@ const SWITCHES: &[&str] = &[
     "enable-cors",
     "enable-global-auth",
     "enable-opentelemetry",
-    "service-upstream",
     "ssl-passthrough",
 ];
 
@@ -148,6 +158,7 @@ fn report_ignored(
         )
     } else {
         let hint = match catalogue::suggest(name) {
+            Some(meant) if meant == name => format!("; did you mean {OWN_PREFIX}/{meant}?"),
             Some(meant) => format!("; did you mean {meant}?"),
             None => String::new(),
         };

@@ -230,7 +230,7 @@ fn udp_is_not_http() {
 fn references_to_nowhere_answer_503() {
     use BackendFault::{PortNotFound, ServiceNotFound, Unsupported};
     let there = service("{ports: [{name: http, port: 80}]}");
-    let external = service("{type: ExternalName, externalName: a.example, ports: [{port: 80}]}");
+    let external = service("{type: ExternalName, externalName: a.example, ports: [{port: 81}]}");
     let rows = [
         (BY_NUMBER, "", ServiceNotFound, "!service-not-found"),
         (
@@ -269,12 +269,7 @@ fn references_to_nowhere_answer_503() {
             PortNotFound,
             "!port-missing",
         ),
-        (
-            BY_NUMBER,
-            &*external,
-            Unsupported,
-            "!external-name-unsupported",
-        ),
+        (BY_NUMBER, &*external, PortNotFound, "!port-not-found"),
         (
             "{resource: {kind: Bucket, name: b}}",
             &*there,

@@ -1,5 +1,7 @@
 //! The annotations that only we know.
 
+use proptest::prelude::*;
+
 use super::support::{Ing, canary, main, problems_of, run};
 use crate::model::{Rule, Snapshot, SplitKey, Test, ValueTest};
 
@@ -15,7 +17,11 @@ fn on_both(of_main: &[(&str, &str)], of_canary: &[(&str, &str)]) -> (Snapshot, V
             .note("canary-weight", "5")
             .on("a", "/", "c"),
     ]);
-    let problems = [problems_of(&translation, "m"), problems_of(&translation, "c")].concat();
+    let problems = [
+        problems_of(&translation, "m"),
+        problems_of(&translation, "c"),
+    ]
+    .concat();
     (translation.snapshot, problems)
 }
 
@@ -32,6 +38,7 @@ fn rules_come_in_the_order_header_cookie_query() {
             ("canary-by-query-value", "yes please"),
             ("canary-by-cookie", "group"),
             ("canary-by-cookie-value", "b"),
+            ("canary-by-source-range", "10.0.0.1/8,::1"),
             ("canary-by-header", "x"),
         ],
     );
@@ -42,19 +49,31 @@ fn rules_come_in_the_order_header_cookie_query() {
             Test::Header { .. } => "header".to_owned(),
             Test::Cookie { name, test } => format!("{name} {test:?}"),
             Test::Query { name, test } => format!("{name} {test:?}"),
+            Test::Source(set) => set.to_string(),
         })
         .collect();
-    assert_eq!(kinds, ["header", "group Value(\"b\")", "beta Value(\"yes please\")"]);
+    let cookie = "group Value(\"b\")";
+    let query = "beta Value(\"yes please\")";
+    assert_eq!(kinds[..3], ["header", cookie, query]);
+    assert!(kinds[3].starts_with("10.0.0.0/8"), "{kinds:?}");
+    assert_eq!(kinds.len(), 4);
 }
 
 #[test]
 fn a_cookie_pattern_may_have_any_character() {
     let (snapshot, problems) = on_both(
         &[],
-        &[("canary-by-cookie", "group"), ("canary-by-cookie-pattern", "^a{2,5}%[<>]$")],
+        &[
+            ("canary-by-cookie", "group"),
+            ("canary-by-cookie-pattern", "^a{2,5}%[<>]$"),
+        ],
     );
     assert_eq!(problems, [""; 0]);
-    let Test::Cookie { test: ValueTest::Pattern(pattern), .. } = &rules(&snapshot)[0].test else {
+    let Test::Cookie {
+        test: ValueTest::Pattern(pattern),
+        ..
+    } = &rules(&snapshot)[0].test
+    else {
         panic!("{:?}", rules(&snapshot));
     };
     assert!(pattern.is_match(b"aaa%<"));
@@ -73,12 +92,19 @@ fn keys() {
         ("Header:x", None),
     ] {
         let (snapshot, problems) = on_both(&[], &[("canary-hash-by", text)]);
-        let key = snapshot.locations[0].split.key().map(|key| format!("{key:?}"));
+        let key = snapshot.locations[0]
+            .split
+            .key()
+            .map(|key| format!("{key:?}"));
         assert_eq!(key.as_deref(), expected, "{text}");
         let field = "metadata.annotations.splitter.io/canary-hash-by";
         match expected {
             Some(_) => assert_eq!(problems, [""; 0], "{text}"),
-            None => assert_eq!(problems, [format!("{field} !canary-rule-invalid")], "{text}"),
+            None => assert_eq!(
+                problems,
+                [format!("{field} !canary-rule-invalid")],
+                "{text}"
+            ),
         }
     }
 }
@@ -92,9 +118,9 @@ fn the_oldest_key_counts() {
     };
     let translation = run(&[
         main("m").on("a", "/", "m"),
-        with("c", "cookie:one").created(1).on("a", "/", "c"),
-        with("d", "cookie:two").created(2).on("a", "/", "d"),
-        with("e", "cookie:one").created(3).on("a", "/", "e"),
+        with("c", "cookie:one").at(1).on("a", "/", "c"),
+        with("d", "cookie:two").at(2).on("a", "/", "c"),
+        with("e", "cookie:one").at(3).on("a", "/", "c"),
     ]);
     let key = translation.snapshot.locations[0].split.key();
     assert_eq!(key, Some(&SplitKey::Cookie("one".into())));
@@ -114,12 +140,18 @@ fn the_response_header_is_the_mains_or_the_oldest_canarys() {
         header.map(|name| name.to_string())
     };
     let (snapshot, problems) = on_both(&[], &[("canary-response-header", "X-Variant")]);
-    assert_eq!((header(&snapshot).as_deref(), problems), (Some("x-variant"), vec![]));
+    assert_eq!(
+        (header(&snapshot).as_deref(), problems),
+        (Some("x-variant"), vec![])
+    );
     let (snapshot, problems) = on_both(
         &[("canary-response-header", "X-Main")],
         &[("canary-response-header", "X-Variant")],
     );
-    assert_eq!((header(&snapshot).as_deref(), problems), (Some("x-main"), vec![]));
+    assert_eq!(
+        (header(&snapshot).as_deref(), problems),
+        (Some("x-main"), vec![])
+    );
     for bad in ["a b", "Content-Length", "set-cookie"] {
         let (snapshot, problems) = on_both(&[], &[("canary-response-header", bad)]);
         assert_eq!(header(&snapshot), None);
@@ -140,18 +172,32 @@ fn what_is_wrong_never_chooses_the_canary() {
         ),
     ] {
         let (snapshot, problems) = on_both(&[], notes);
-        assert_eq!(problems, [format!("metadata.annotations.splitter.io/{code}")]);
+        assert_eq!(
+            problems,
+            [format!("metadata.annotations.splitter.io/{code}")]
+        );
         let test = &rules(&snapshot)[0].test;
         assert!(
-            matches!(test, Test::Cookie { test: ValueTest::Invalid, .. }),
+            matches!(
+                test,
+                Test::Cookie {
+                    test: ValueTest::Invalid,
+                    ..
+                }
+            ),
             "{test:?}"
         );
     }
-    for (name, value) in [("canary-by-cookie-value", "a"), ("canary-by-query-value", "a")] {
+    for (name, value) in [
+        ("canary-by-cookie-value", "a"),
+        ("canary-by-query-value", "a"),
+    ] {
         let (snapshot, problems) = on_both(&[], &[(name, value)]);
         assert_eq!(
             problems,
-            [format!("metadata.annotations.splitter.io/{name} rule-name-missing")]
+            [format!(
+                "metadata.annotations.splitter.io/{name} rule-name-missing"
+            )]
         );
         assert!(rules(&snapshot).is_empty());
     }
@@ -160,7 +206,11 @@ fn what_is_wrong_never_chooses_the_canary() {
 /// With ingress-nginx's prefix they have never meant anything, so they do not start to.
 #[test]
 fn they_count_with_our_own_prefix_only() {
-    for name in ["canary-by-query", "canary-hash-by", "canary-response-header"] {
+    for name in [
+        "canary-by-query",
+        "canary-hash-by",
+        "canary-response-header",
+    ] {
         let translation = run(&[
             main("m").on("a", "/", "m"),
             canary("c")
@@ -175,6 +225,39 @@ fn they_count_with_our_own_prefix_only() {
         let split = &translation.snapshot.locations[0].split;
         assert!(split.rules.is_empty() && split.policy.is_none());
         let message = &translation.problems[0].message;
-        assert!(message.contains(&format!("splitter.io/{name}")), "{message}");
+        assert!(
+            message.contains(&format!("splitter.io/{name}")),
+            "{message}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever is written, nothing panics, and a value either counts or is reported.
+    #[test]
+    fn any_value_counts_or_is_reported(
+        name in prop::sample::select(&[
+            "canary-by-query", "canary-by-source-range", "canary-hash-by",
+            "canary-response-header", "mirror", "load-balance", "upstream-hash-by",
+            "affinity-canary-behavior",
+        ][..]),
+        value in prop_oneof![
+            any::<String>(), "[$a-z_{}]{0,24}", "(header|cookie|query):[ -~]{0,8}",
+            "[0-9a-f.:/, ]{0,40}", "[0-9]{0,4}[.][0-9]{0,5}",
+        ],
+    ) {
+        let note = [(name, value.as_str())];
+        let (snapshot, problems) = on_both(&[], &note);
+        let split = &snapshot.locations[0].split;
+        let counts = split.policy.is_some() || !split.rules.is_empty();
+        let says_nothing = match name {
+            "load-balance" => value.trim() == "round_robin",
+            "affinity-canary-behavior" => matches!(value.trim(), "sticky" | "legacy"),
+            "mirror" => value.trim().trim_matches(['0', '.']).is_empty(),
+            _ => false,
+        };
+        prop_assert!(counts || says_nothing || !problems.is_empty(), "{name}: {value:?}");
     }
 }

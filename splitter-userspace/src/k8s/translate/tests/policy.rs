@@ -79,8 +79,6 @@ fn the_rest_is_ignored_with_a_word() {
     for name in [
         "mirror-target",
         "proxy-cookie-path",
-        "limit-rps",
-        "limit-whitelist",
         "mirror-target",
         "influxdb-host",
     ] {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::config::ClassSettings;
 use crate::k8s::{Manifests, Objects, Translation, translate};
-use crate::model::{CookieTest, HeaderTest, Problem, Rule, Severity, Snapshot, Test};
+use crate::model::{Problem, Rule, Severity, Snapshot, Test, ValueTest};
 
 /// An Ingress to be written as YAML.
 #[derive(Clone)]
@@ -107,7 +107,7 @@ impl Ing {
         self
     }
 
-    fn yaml(&self) -> String {
+    pub fn yaml(&self) -> String {
         let mut text = String::new();
         let (name, namespace) = (&self.name, &self.namespace);
         writeln!(text, "apiVersion: networking.k8s.io/v1\nkind: Ingress").unwrap();
@@ -211,22 +211,25 @@ pub fn show(snapshot: &Snapshot) -> Vec<String> {
 }
 
 fn show_rule(rule: &Rule) -> String {
+    let variant = rule.variant;
     match &rule.test {
-        Test::Header { name, test } => {
-            let test = match test {
-                HeaderTest::AlwaysNever => "always/never".to_owned(),
-                HeaderTest::Value(value) => format!("= {value:?}"),
-                HeaderTest::Pattern(pattern) => format!("~ {:?}", pattern.as_str()),
-                HeaderTest::Invalid => "invalid".to_owned(),
-            };
-            format!("{} header {name} {test}", rule.variant)
-        }
+        Test::Header { name, test } => format!("{variant} header {name} {}", show_test(test)),
         Test::Cookie {
             name,
-            test: CookieTest::AlwaysNever,
-        } => {
-            format!("{} cookie {name}", rule.variant)
-        }
+            test: ValueTest::AlwaysNever,
+        } => format!("{variant} cookie {name}"),
+        Test::Cookie { name, test } => format!("{variant} cookie {name} {}", show_test(test)),
+        Test::Query { name, test } => format!("{variant} query {name} {}", show_test(test)),
+        Test::Source(set) => format!("{variant} source {set}"),
+    }
+}
+
+fn show_test(test: &ValueTest) -> String {
+    match test {
+        ValueTest::AlwaysNever => "always/never".to_owned(),
+        ValueTest::Value(value) => format!("= {value:?}"),
+        ValueTest::Pattern(pattern) => format!("~ {:?}", pattern.as_str()),
+        ValueTest::Invalid => "invalid".to_owned(),
     }
 }
 

@@ -1,0 +1,35 @@
+use super::{Row, rows};
+
+pub(super) const ROWS: &[Row] = rows! {
+    "backend-protocol" Pods Works "`HTTP`, `GRPC` (others as far as they are supported)" "`HTTP`" "every path answers 503; reported" "h2c";
+    "client-body-buffer-size" Pods Accepted "a size" "" "bodies are streamed; reported" "";
+    "connection-proxy-header" Pods Ignored "text" "" "reported" "";
+    "fastcgi-index" Pods Ignored "a file" "none" "reported" "";
+    "fastcgi-params-configmap" Pods Ignored "a ConfigMap" "none" "reported" "";
+    "proxy-body-size" Location Works "a size such as `8m`; 0 is no limit" "1m" "it counts as not set; reported" "big";
+    "proxy-buffer-size" Pods Accepted "a size" "" "answers are streamed" "";
+    "proxy-buffering" Pods Accepted "`on`, `off`" "off" "answers are streamed; `on` is reported" "";
+    "proxy-buffers-number" Pods Accepted "a number" "" "answers are streamed" "";
+    "proxy-busy-buffers-size" Pods Accepted "a size" "" "answers are streamed" "";
+    "proxy-connect-timeout" Pods Works "seconds from 1 to 75" "5" "it counts as not set; reported" "5s";
+    "proxy-http-version" Pods Works "`1.0`, `1.1`" "1.1" "1.1; reported" "2";
+    "proxy-max-temp-file-size" Pods Accepted "a size" "" "nothing is written to disk" "";
+    "proxy-next-upstream" Pods Works "conditions as nginx names them" "`error timeout`" "that condition does not count; reported" "sometimes";
+    "proxy-next-upstream-timeout" Pods Works "seconds; 0 is no limit" "0" "it counts as not set; reported" "5s";
+    "proxy-next-upstream-tries" Pods Works "a number; 0 is no limit" "3" "it counts as not set; reported" "few";
+    "proxy-read-timeout" Pods Works "seconds from 1 on" "60" "it counts as not set; reported" "1m";
+    "proxy-request-buffering" Pods Accepted "`on`, `off`" "on" "bodies are streamed" "";
+    "proxy-send-timeout" Pods Works "seconds from 1 on" "60" "it counts as not set; reported" "1m";
+    "proxy-ssl-ciphers" Pods Ignored "ciphers" "" "reported" "";
+    "proxy-ssl-name" Pods Ignored "a host" "" "reported" "";
+    "proxy-ssl-protocols" Pods Ignored "versions" "" "reported" "";
+    "proxy-ssl-secret" Pods Ignored "namespace/name" "none" "reported" "";
+    "proxy-ssl-server-name" Pods Ignored "`on`, `off`" "off" "reported" "";
+    "proxy-ssl-verify" Pods Ignored "`on`, `off`" "off" "reported" "";
+    "proxy-ssl-verify-depth" Pods Ignored "a number" "1" "reported" "";
+    "service-upstream" Pods Ignored "true, false" "false" "reported; pods are spoken to themselves" "";
+    "upstream-hash-by" Pods Ignored "nginx variables" "none" "reported; round robin" "";
+    "upstream-hash-by-subset" Pods Ignored "true, false" "false" "reported" "";
+    "upstream-hash-by-subset-size" Pods Ignored "a number" "3" "reported" "";
+    "upstream-vhost" Pods Works "a host, with or without a port" "the client's Host" "it counts as not set; reported" "a b";
+};

@@ -1,0 +1,132 @@
+//! The table of annotations against what is done with them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::support::{Ing, canary, main, objects, service};
+use crate::config::ClassSettings;
+use crate::k8s::translate::reference::{Row, Status, all};
+use crate::k8s::translate::{catalogue, policy};
+use crate::k8s::{Translation, annotations_page, translate};
+
+fn run(ingresses: &[Ing]) -> Translation {
+    let services = ["m", "c"].map(|name| service("ns", name));
+    let mut yaml = services.join("---\n");
+    for ingress in ingresses {
+        yaml.push_str("---\n");
+        yaml.push_str(&ingress.yaml());
+    }
+    translate(&objects(&yaml), &ClassSettings::default())
+}
+
+fn is_canarys(row: &Row) -> bool {
+    catalogue::CANARY.contains(&row.name) || policy::is_canarys(row.name)
+}
+
+/// What comes of an Ingress with this value, and with what the annotation needs beside it.
+fn with(row: &Row, value: &str) -> Translation {
+    let beside = main("m").on("a", "/", "m");
+    if is_canarys(row) && row.name != "canary" {
+        let beside_it = [("canary-by-header", "h"), ("canary-weight", "5")];
+        let it = beside_it
+            .iter()
+            .filter(|(name, _)| *name != row.name)
+            .fold(canary("k"), |it, (name, value)| it.note(name, value));
+        return run(&[beside, it.note(row.name, value).on("a", "/", "c")]);
+    }
+    let mut ingress = main("i");
+    if row.name.starts_with("session-") || row.name == "affinity-mode" {
+        ingress = ingress.note("affinity", "cookie");
+    }
+    if row.name.starts_with("cors-") {
+        ingress = ingress.note("enable-cors", "true");
+    }
+    if let Some(redirect) = row.name.strip_suffix("-redirect-code") {
+        ingress = ingress.note(&format!("{redirect}-redirect"), "https://b.example/");
+    }
+    run(&[beside, ingress.note(row.name, value).on("b", "/", "m")])
+}
+
+fn codes(row: &Row, translation: &Translation) -> Vec<&'static str> {
+    let field = format!("/{}", row.name);
+    let found = translation.problems.iter();
+    let own = found.filter(|it| it.field.ends_with(&field));
+    own.map(|it| it.code).collect()
+}
+
+fn is_closed(translation: &Translation) -> bool {
+    let mut backends = translation.snapshot.backends.iter();
+    backends.any(|it| it.fault.is_some())
+}
+
+#[test]
+fn every_known_annotation_has_one_row() {
+    let mut names = BTreeSet::new();
+    for row in all() {
+        assert!(names.insert(row.name), "{} has two rows", row.name);
+        assert!(catalogue::is_known(row.name), "{} is not known", row.name);
+    }
+    let missing: Vec<_> = catalogue::all().filter(|it| !names.contains(it)).collect();
+    assert_eq!(missing, [""; 0], "add them to k8s/translate/reference/");
+}
+
+#[test]
+fn what_is_read_is_not_called_missing_and_the_other_way_round() {
+    for row in all() {
+        let supported = is_canarys(row) || policy::is_supported(row.name);
+        let said = !matches!(row.status, Status::Refused | Status::Ignored);
+        assert_eq!(supported, said, "{}: {:?}", row.name, row.status);
+    }
+}
+
+#[test]
+fn what_is_refused_closes_and_what_is_ignored_does_not() {
+    for row in all() {
+        let translation = with(row, "true");
+        match row.status {
+            Status::Refused => {
+                assert!(is_closed(&translation), "{}", row.name);
+                assert_eq!(
+                    codes(row, &translation),
+                    ["guard-unsupported"],
+                    "{}",
+                    row.name
+                );
+            }
+            Status::Ignored => {
+                assert!(!is_closed(&translation), "{}", row.name);
+                assert_eq!(
+                    codes(row, &translation),
+                    ["annotation-unsupported"],
+                    "{}",
+                    row.name
+                );
+            }
+            Status::Works | Status::Differs | Status::Accepted => {}
+        }
+    }
+}
+
+#[test]
+fn a_bad_value_is_reported() {
+    for row in all().filter(|row| !row.bad.is_empty()) {
+        let found = codes(row, &with(row, row.bad));
+        assert!(!found.is_empty(), "{}: {:?}", row.name, row.bad);
+    }
+}
+
+#[test]
+fn the_page_is_what_the_table_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/annotations.md");
+    let page = annotations_page();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/annotations.md is not what the table says; run \
+         UPDATE_DOCS=1 cargo test -p splitter-userspace --lib reference"
+    );
+}
