@@ -161,6 +161,7 @@ pub fn check(
         hosts: &translation.snapshot.tls_hosts(),
         asking: &Asking::default(),
         authorities: &translation.snapshot.authorities(),
+        upstreams: &translation.snapshot.upstream_tls(),
         secrets: &translation.secrets,
         default: None,
         now: SystemTime::now(),

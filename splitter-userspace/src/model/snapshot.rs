@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Backend, BackendKey, Host, HostPattern, Location, ObjectRef, TlsHost};
+use super::{Backend, BackendKey, Host, HostPattern, Location, ObjectRef, TlsHost, UpstreamTls};
 
 /// Index of a Location in [`Snapshot::locations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -54,6 +54,13 @@ impl Snapshot {
         let policies = self.locations.iter().filter_map(|it| it.policy.as_deref());
         let certs = policies.filter_map(|policy| policy.client_cert.as_ref());
         certs.map(|cert| cert.authorities.clone()).collect()
+    }
+
+    /// The ways in which Locations speak TLS with their pods.
+    pub fn upstream_tls(&self) -> BTreeSet<UpstreamTls> {
+        let policies = self.locations.iter().filter_map(|it| it.policy.as_deref());
+        let wanted = policies.filter_map(|policy| policy.upstream_tls.clone());
+        wanted.collect()
     }
 
     /// The hosts, and whether their clients are asked for a certificate.

@@ -1,7 +1,7 @@
 use super::{Row, rows};
 
 pub(super) const ROWS: &[Row] = rows! {
-    "backend-protocol" Pods Works "`HTTP`, `GRPC` (others as far as they are supported)" "`HTTP`" "every path answers 503; reported" "h2c";
+    "backend-protocol" Pods Works "`HTTP`, `HTTPS`, `GRPC` (others as far as they are supported)" "`HTTP`" "every path answers 503; reported" "h2c";
     "client-body-buffer-size" Pods Accepted "a size" "" "bodies are streamed; reported" "";
     "connection-proxy-header" Pods Ignored "text" "" "reported" "";
     "fastcgi-index" Pods Ignored "a file" "none" "reported" "";
@@ -21,11 +21,11 @@ pub(super) const ROWS: &[Row] = rows! {
     "proxy-request-buffering" Pods Accepted "`on`, `off`" "on" "bodies are streamed" "";
     "proxy-send-timeout" Pods Works "seconds from 1 on" "60" "it counts as not set; reported" "1m";
     "proxy-ssl-ciphers" Pods Ignored "ciphers" "" "reported" "";
-    "proxy-ssl-name" Pods Ignored "a host" "" "reported" "";
+    "proxy-ssl-name" Pods Works "a DNS name or an IP address" "" "with `HTTPS`, every path answers 503; reported" "";
     "proxy-ssl-protocols" Pods Ignored "versions" "" "reported" "";
-    "proxy-ssl-secret" Pods Ignored "namespace/name" "none" "reported" "";
-    "proxy-ssl-server-name" Pods Ignored "`on`, `off`" "off" "reported" "";
-    "proxy-ssl-verify" Pods Ignored "`on`, `off`" "off" "reported" "";
+    "proxy-ssl-secret" Pods Differs "namespace/name with `ca.crt`, or `tls.crt` and `tls.key`, or all" "none" "with `HTTPS`, every path answers 503; reported" "";
+    "proxy-ssl-server-name" Pods Differs "`on`, which needs proxy-ssl-name; `off`" "off" "with `HTTPS`, every path answers 503; reported" "";
+    "proxy-ssl-verify" Pods Differs "`on`, which needs a `ca.crt` and proxy-ssl-name; `off`" "off" "with `HTTPS`, every path answers 503; reported" "";
     "proxy-ssl-verify-depth" Pods Ignored "a number" "1" "reported" "";
     "service-upstream" Pods Ignored "true, false" "false" "reported; pods are spoken to themselves" "";
     "upstream-hash-by" Pods Ignored "nginx variables" "none" "reported; round robin" "";
