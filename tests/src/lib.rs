@@ -20,6 +20,7 @@ pub mod noise;
 pub mod prometheus;
 pub mod telemetry;
 pub mod tls;
+pub mod tls_backend;
 pub mod vm;
 
 use std::time::{Duration, Instant};

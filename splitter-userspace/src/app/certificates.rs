@@ -7,7 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
 use crate::config::NamespacedName;
-use crate::model::{HostPattern, Kind, ObjectRef, Problem, SecretData, Snapshot, TlsHost};
+use crate::model::{
+    HostPattern, Kind, ObjectRef, Problem, SecretData, Snapshot, TlsHost, UpstreamTls,
+};
 use crate::telemetry::{Labels, Registry, SSL_CERTIFICATE_INFO, SSL_EXPIRE_TIME, Text};
 use crate::tls::{Asking, Bound, CertStore, Certificates, Demand, TlsError};
 
@@ -22,6 +24,7 @@ pub struct CertPublisher {
     hosts: Vec<TlsHost>,
     asking: Asking,
     authorities: BTreeSet<ObjectRef>,
+    upstreams: BTreeSet<UpstreamTls>,
     secrets: BTreeMap<ObjectRef, SecretData>,
     looked: Instant,
 }
@@ -46,6 +49,7 @@ impl CertPublisher {
             hosts: Vec::new(),
             asking: Asking::default(),
             authorities: BTreeSet::new(),
+            upstreams: BTreeSet::new(),
             secrets: BTreeMap::new(),
             looked: Instant::now(),
         };
@@ -58,9 +62,10 @@ impl CertPublisher {
         snapshot: &Snapshot,
         secrets: BTreeMap<ObjectRef, SecretData>,
     ) -> Vec<Problem> {
-        self.hosts.clone_from(&snapshot.tls);
+        self.hosts = snapshot.tls_hosts();
         self.asking = Asking::new(snapshot.asking());
         self.authorities = snapshot.authorities();
+        self.upstreams = snapshot.upstream_tls();
         self.secrets = secrets;
         self.update()
     }
@@ -77,6 +82,7 @@ impl CertPublisher {
             hosts: &self.hosts,
             asking: &self.asking,
             authorities: &self.authorities,
+            upstreams: &self.upstreams,
             secrets: &self.secrets,
             default: default.map(|secret| (secret, self.secrets.get(secret))),
             now: SystemTime::now(),

@@ -158,9 +158,10 @@ pub fn check(
     let fates = compare(&objects, class, &translation);
     problems.extend(translation.problems);
     let (_, faulty) = CertStore::new(SystemTime::now())?.update(Demand {
-        hosts: &translation.snapshot.tls,
+        hosts: &translation.snapshot.tls_hosts(),
         asking: &Asking::default(),
         authorities: &translation.snapshot.authorities(),
+        upstreams: &translation.snapshot.upstream_tls(),
         secrets: &translation.secrets,
         default: None,
         now: SystemTime::now(),

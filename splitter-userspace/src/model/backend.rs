@@ -61,8 +61,10 @@ pub enum BackendFault {
     /// The Ingress asks for an access control with a value that cannot be read: answering without
     /// it would open what is to be closed.
     GuardInvalid,
-    /// The Ingress asks for a protocol towards the pods that is not supported, such as HTTPS.
+    /// The Ingress asks for a protocol towards the pods that is not supported, such as FCGI.
     ProtocolUnsupported,
+    /// The Ingress asks for TLS towards the pods, and what they must prove cannot be read.
+    UpstreamTlsInvalid,
     /// The Ingress asks for a `rewrite-target` that cannot be made: pods would see paths that they
     /// are not for.
     RewriteInvalid,

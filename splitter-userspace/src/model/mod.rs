@@ -23,7 +23,8 @@ pub use policy::{
     AddressSet, Addresses, Affinity, AffinityMode, Balance, ClientCert, ClientVerify, Cors,
     ErrorPages, Exchange, Failures, HashBy, HashPart, HttpsRedirect, Mirror, NotARange, Origin,
     Origins, Piece, Policy, Protocol, Rate, RateLimits, Redirect, Retry, Rewrite, SameSite,
-    SessionCookie, Side, SplitKey, SplitPolicy, Template, TemplateError, Variable, subscriber,
+    SessionCookie, Side, SplitKey, SplitPolicy, Template, TemplateError, UpstreamTls, Variable,
+    subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use secret::{SecretData, SecretSource};

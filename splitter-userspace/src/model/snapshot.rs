@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Backend, BackendKey, Host, HostPattern, Location, ObjectRef, TlsHost};
+use super::{Backend, BackendKey, Host, HostPattern, Location, ObjectRef, TlsHost, UpstreamTls};
 
 /// Index of a Location in [`Snapshot::locations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -56,14 +56,43 @@ impl Snapshot {
         certs.map(|cert| cert.authorities.clone()).collect()
     }
 
+    /// The ways in which Locations speak TLS with their pods.
+    pub fn upstream_tls(&self) -> BTreeSet<UpstreamTls> {
+        let policies = self.locations.iter().filter_map(|it| it.policy.as_deref());
+        let wanted = policies.filter_map(|policy| policy.upstream_tls.clone());
+        wanted.collect()
+    }
+
     /// The hosts, and whether their clients are asked for a certificate.
     pub fn asking(&self) -> impl Iterator<Item = (HostPattern, bool)> + '_ {
-        self.hosts.iter().map(|host| {
+        self.hosts.iter().flat_map(|host| {
             let locations = host.locations.iter().filter_map(|id| self.location(*id));
             let mut policies = locations.filter_map(|it| it.policy.as_deref());
             let asks = policies.any(|policy| policy.client_cert.is_some());
-            (host.pattern.clone(), asks)
+            let names = std::iter::once(&host.pattern).chain(&host.aliases);
+            names.map(move |name| (name.clone(), asks))
         })
+    }
+
+    /// The hosts that are served over TLS, their further names among them: each has the Secrets of
+    /// the host that it stands for, unless it has its own.
+    pub fn tls_hosts(&self) -> Vec<TlsHost> {
+        let own = |host: &HostPattern| {
+            let found = self.tls.binary_search_by(|it| it.host.cmp(host)).ok()?;
+            self.tls.get(found)
+        };
+        let mut all = self.tls.clone();
+        for host in self.hosts.iter().filter(|host| !host.aliases.is_empty()) {
+            let Some(tls) = own(&host.pattern) else {
+                continue;
+            };
+            let names = host.aliases.iter().filter(|name| own(name).is_none());
+            all.extend(names.map(|name| TlsHost {
+                host: name.clone(),
+                ..tls.clone()
+            }));
+        }
+        all
     }
 
     /// What says how the host of a rule is served over TLS, if anything does. A wildcard of another

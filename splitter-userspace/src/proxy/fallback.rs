@@ -143,7 +143,7 @@ impl Kept {
         let pods = (journal.upstream.take(), journal.picked.take());
         // The client's session is with the pods.
         let aim = std::mem::take(&mut journal.aim);
-        let terms = Terms::new(worker.timeouts(), None);
+        let terms = Terms::plain(worker.timeouts());
         let page = forward(worker, &backend, &request, body, &terms, journal).await;
         (journal.upstream, journal.picked) = pods;
         journal.aim = aim;

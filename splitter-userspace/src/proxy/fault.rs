@@ -67,6 +67,11 @@ pub enum Fault {
     UpstreamRefused,
     /// The Endpoint's answer is not HTTP.
     UpstreamInvalid,
+    /// TLS with the Endpoint was not agreed on: it does not speak it, does not take us, or does not
+    /// prove who it is.
+    UpstreamTls,
+    /// How to speak TLS with the Endpoints cannot be told: what says it cannot be read.
+    UpstreamTlsBroken,
     /// The connection was not made in time.
     ConnectTimeout,
     /// The Endpoint did not answer in time.
@@ -87,7 +92,7 @@ impl Fault {
             Fault::CertificateMissing | Fault::CertificateRefused => StatusCode::BAD_REQUEST,
             Fault::NeedsTls | Fault::CertificateDenied => StatusCode::FORBIDDEN,
             Fault::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Fault::GuardBroken => StatusCode::SERVICE_UNAVAILABLE,
+            Fault::GuardBroken | Fault::UpstreamTlsBroken => StatusCode::SERVICE_UNAVAILABLE,
             Fault::BadHead
             | Fault::PlainOnTls
             | Fault::TlsOnPlain
@@ -108,9 +113,10 @@ impl Fault {
             Fault::ClientGone => client_closed_request(),
             Fault::NoLocation => StatusCode::NOT_FOUND,
             Fault::NoEndpoint | Fault::Overloaded | Fault::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Fault::UpstreamRefused | Fault::UpstreamInvalid | Fault::NoErrorPage => {
-                StatusCode::BAD_GATEWAY
-            }
+            Fault::UpstreamRefused
+            | Fault::UpstreamInvalid
+            | Fault::UpstreamTls
+            | Fault::NoErrorPage => StatusCode::BAD_GATEWAY,
             Fault::ConnectTimeout | Fault::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
         }
     }
@@ -147,6 +153,8 @@ impl Fault {
             Fault::NoEndpoint => "no-endpoint",
             Fault::UpstreamRefused => "upstream-refused",
             Fault::UpstreamInvalid => "upstream-invalid",
+            Fault::UpstreamTls => "upstream-tls",
+            Fault::UpstreamTlsBroken => "upstream-tls-broken",
             Fault::NoErrorPage => "no-error-page",
             Fault::ConnectTimeout => "connect-timeout",
             Fault::UpstreamTimeout => "upstream-timeout",
@@ -187,6 +195,8 @@ impl Fault {
             Fault::NoEndpoint => "no endpoint is ready for this location",
             Fault::UpstreamRefused => "the backend refused or broke the connection",
             Fault::UpstreamInvalid => "the backend's answer is malformed",
+            Fault::UpstreamTls => "the backend's TLS cannot be agreed on or trusted",
+            Fault::UpstreamTlsBroken => "it cannot be told how to speak TLS with the backend",
             Fault::NoErrorPage => "the default backend gave no page",
             Fault::ConnectTimeout => "the backend did not accept in time",
             Fault::UpstreamTimeout => "the backend did not answer in time",

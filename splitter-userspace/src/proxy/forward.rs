@@ -122,7 +122,7 @@ async fn try_endpoint(
 ) -> Result<Answered, TryFailed> {
     let mut body = body;
     // A kept connection that the Endpoint has just closed says nothing about the Endpoint.
-    while let Some(upstream) = worker.pool().take(endpoint) {
+    while let Some(upstream) = worker.pool().take(endpoint, terms.identity()) {
         let tried = exchange_once(upstream, request, body, terms, journal, true).await;
         match tried {
             Err(TryFailed {

@@ -116,7 +116,7 @@ fn backend(journal: &Journal, variant: usize) -> Option<Arc<Backend>> {
 
 /// The same terms, but nothing is tried twice.
 fn once(terms: &Terms) -> Terms {
-    let mut once = *terms;
+    let mut once = terms.clone();
     once.retry.tries = 1;
     once
 }

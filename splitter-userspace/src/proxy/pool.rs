@@ -1,4 +1,4 @@
-//! Kept connections of one worker, by Endpoint; the one used last is used first.
+//! Kept connections of one worker, by Endpoint and TLS identity; the one used last is used first.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -8,13 +8,17 @@ use hashbrown::HashMap;
 
 use super::upstream::Upstream;
 
+/// An Endpoint, and the [identity](super::terms::Terms::identity) that connections were opened
+/// with: what was proven for one is not proven for another.
+type Key = (SocketAddr, u64);
+
 /// See the module's text. Boxed, as a connection moves whenever it is taken or kept.
 #[allow(
     clippy::vec_box,
     reason = "moving a box is cheaper than moving a connection"
 )]
 pub struct UpstreamPool {
-    idle: RefCell<HashMap<SocketAddr, Vec<Box<Upstream>>, foldhash::fast::RandomState>>,
+    idle: RefCell<HashMap<Key, Vec<Box<Upstream>>, foldhash::fast::RandomState>>,
     per_endpoint: usize,
     timeout: Duration,
 }
@@ -29,10 +33,10 @@ impl UpstreamPool {
         }
     }
 
-    /// A connection that still stands.
-    pub fn take(&self, endpoint: SocketAddr) -> Option<Box<Upstream>> {
+    /// A connection of this identity that still stands.
+    pub fn take(&self, endpoint: SocketAddr, identity: u64) -> Option<Box<Upstream>> {
         let mut idle = self.idle.borrow_mut();
-        let kept = idle.get_mut(&endpoint)?;
+        let kept = idle.get_mut(&(endpoint, identity))?;
         while let Some(upstream) = kept.pop() {
             if upstream.is_alive() {
                 upstream.socket().wait_for_ever();
@@ -48,7 +52,9 @@ impl UpstreamPool {
             return;
         }
         let mut idle = self.idle.borrow_mut();
-        let kept = idle.entry(upstream.endpoint()).or_default();
+        let kept = idle
+            .entry((upstream.endpoint(), upstream.identity()))
+            .or_default();
         if kept.len() < self.per_endpoint {
             upstream.socket().wait_at_most(self.timeout);
             kept.push(upstream);

@@ -4,7 +4,7 @@ use http::Method;
 
 use super::body::{RequestBody, Upload};
 use super::fault::Fault;
-use super::upstream::Failed;
+use super::upstream::{Failed, is_tls_failure};
 use crate::model::{Failures, Retry};
 
 /// Why one try ended.
@@ -22,7 +22,9 @@ pub struct TryFailed {
 impl TryFailed {
     /// No connection: nothing of the request has been sent.
     pub fn connecting(error: &std::io::Error, body: RequestBody, on: Failures) -> Self {
+        let insecure = is_tls_failure(error);
         let (fault, kind) = match error.kind() {
+            _ if insecure => (Fault::UpstreamTls, Failures::ERROR),
             std::io::ErrorKind::TimedOut => (Fault::ConnectTimeout, Failures::CONNECT_TIMEOUT),
             _ => (Fault::UpstreamRefused, Failures::ERROR),
         };
@@ -30,7 +32,8 @@ impl TryFailed {
             fault,
             kind,
             again: on.has(kind).then_some(body),
-            eject: true,
+            // What this Location takes for a proof says nothing about the Endpoint to others.
+            eject: !insecure,
         }
     }
 

@@ -179,7 +179,7 @@ fn prepare(
         Some(policy) => Some(policy::certify(worker, client, policy, host_text)?),
         None => None,
     };
-    let mut terms = Terms::new(worker.timeouts(), policy);
+    let mut terms = Terms::new(worker, policy)?;
     policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let chosen = worker.choose(&place, host_text, parts, journal);
     let missing = matches!(chosen, Err(Fault::NoEndpoint));
@@ -189,7 +189,7 @@ fn prepare(
     let stands_in = stand_in.is_some();
     if stands_in {
         // What is spoken with the pods says nothing about it, and the client's session is with them.
-        terms = Terms::new(worker.timeouts(), None);
+        terms = Terms::plain(worker.timeouts());
         journal.aim = Aim::default();
     }
     let http2 = terms.protocol == model::Protocol::Grpc;
@@ -226,10 +226,10 @@ fn prepare(
             request_id,
             trust: client.origin.forwards,
         };
-        let may = body.is_empty() && terms.protocol == model::Protocol::Http11;
+        let may = body.is_empty() && prepared.terms.protocol == model::Protocol::Http11;
         prepared.upgrade = turn(parts, may, &forwarded).map(|protocol| Upgrade {
             protocol,
-            idle: terms.tunnel,
+            idle: prepared.terms.tunnel,
         });
         if stands_in {
             fallback::describe(&mut parts.headers, StatusCode::SERVICE_UNAVAILABLE, journal);

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http::Method;
@@ -20,7 +20,7 @@ use super::clock::Clock;
 use super::codec::{Broken, Chunks, Head, HeadParser, Invalid, Length, Outgoing, Sending, Step};
 use super::flush::Flusher;
 use super::io::Wire;
-use super::socket::Socket;
+use super::socket::{HandshakeError, Socket};
 use super::terms::Terms;
 use super::tunnel::Tunnel;
 
@@ -47,6 +47,7 @@ enum Reading {
 pub struct Upstream {
     wire: Wire,
     endpoint: SocketAddr,
+    identity: u64,
     /// What has come and is not taken.
     buf: BytesMut,
     read_size: usize,
@@ -75,8 +76,25 @@ pub struct Failed {
     pub error: Broken,
 }
 
+/// A handshake with an Endpoint that failed otherwise than by taking too long.
+#[derive(Debug, thiserror::Error)]
+#[error("no TLS: {0}")]
+struct NoTls(io::Error);
+
+fn tls_failure(error: HandshakeError) -> io::Error {
+    match io::Error::from(error) {
+        error if error.kind() == io::ErrorKind::TimedOut => error,
+        error => io::Error::other(NoTls(error)),
+    }
+}
+
+/// Whether a connection could not be made for want of TLS.
+pub fn is_tls_failure(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|error| error.is::<NoTls>())
+}
+
 impl Upstream {
-    /// Connects to `endpoint`.
+    /// Connects to `endpoint`, with TLS if `terms` want it.
     pub async fn connect(
         endpoint: SocketAddr,
         terms: &Terms,
@@ -84,10 +102,21 @@ impl Upstream {
         flusher: &Rc<Flusher>,
     ) -> io::Result<Box<Self>> {
         let (connect, send) = (terms.connect, terms.send);
+        let until = Instant::now() + connect;
         let socket = Socket::connect(endpoint, connect, send, clock, flusher).await?;
+        if let Some(tls) = &terms.tls {
+            let tls = tls.connection().map_err(HandshakeError::Tls);
+            let left = until.saturating_duration_since(Instant::now());
+            let secured = match tls {
+                Ok(tls) => socket.secure_as_client(tls, left).await,
+                Err(error) => Err(error),
+            };
+            secured.map_err(tls_failure)?;
+        }
         Ok(Box::new(Upstream {
             wire: Wire::Plain(socket),
             endpoint,
+            identity: terms.identity(),
             buf: BytesMut::new(),
             read_size: READ,
             parser: HeadParser::default(),
@@ -102,6 +131,11 @@ impl Upstream {
     /// Where it is connected to.
     pub fn endpoint(&self) -> SocketAddr {
         self.endpoint
+    }
+
+    /// What it was secured with, see [`Terms::identity`].
+    pub fn identity(&self) -> u64 {
+        self.identity
     }
 
     /// The connection below.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{CertificateError, Error, RootCertStore};
 
 use crate::model::{ObjectRef, Problem, SecretData, Severity};
@@ -42,36 +42,56 @@ pub enum AuthoritiesError {
     Revoked,
 }
 
+/// The certificates in `ca.crt`.
+pub(super) fn roots(data: &SecretData) -> Result<Arc<RootCertStore>, AuthoritiesError> {
+    let pem = data.get("ca.crt").ok_or(AuthoritiesError::Authorities)?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|_| AuthoritiesError::Authorities)?;
+        roots
+            .add(certificate)
+            .map_err(|_| AuthoritiesError::Authorities)?;
+        if roots.len() > MAX_AUTHORITIES {
+            return Err(AuthoritiesError::Many);
+        }
+    }
+    Ok(Arc::new(roots))
+}
+
+/// The revocation lists in `ca.crl`, if it is there.
+pub(super) fn revoked(
+    data: &SecretData,
+) -> Result<Option<Vec<CertificateRevocationListDer<'static>>>, AuthoritiesError> {
+    let Some(pem) = data.get("ca.crl") else {
+        return Ok(None);
+    };
+    let lists = CertificateRevocationListDer::pem_slice_iter(pem);
+    let lists = lists.collect::<Result<Vec<_>, _>>();
+    let lists = lists.map_err(|_| AuthoritiesError::Revoked)?;
+    match lists.is_empty() {
+        true => Err(AuthoritiesError::Revoked),
+        false => Ok(Some(lists)),
+    }
+}
+
+/// What a verifier that cannot be made says of the Secret.
+pub(super) fn unfit(error: &VerifierBuilderError) -> AuthoritiesError {
+    match error {
+        VerifierBuilderError::InvalidCrl(_) => AuthoritiesError::Revoked,
+        _ => AuthoritiesError::Authorities,
+    }
+}
+
 impl Authorities {
     fn read(data: &SecretData, provider: &Arc<CryptoProvider>) -> Result<Self, AuthoritiesError> {
-        let pem = data.get("ca.crt").ok_or(AuthoritiesError::Authorities)?;
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(pem) {
-            let certificate = certificate.map_err(|_| AuthoritiesError::Authorities)?;
-            roots
-                .add(certificate)
-                .map_err(|_| AuthoritiesError::Authorities)?;
-            if roots.len() > MAX_AUTHORITIES {
-                return Err(AuthoritiesError::Many);
-            }
-        }
-        let roots = Arc::new(roots);
+        let roots = roots(data)?;
         let mut verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
-        if let Some(pem) = data.get("ca.crl") {
-            let lists = CertificateRevocationListDer::pem_slice_iter(pem);
-            let lists = lists.collect::<Result<Vec<_>, _>>();
-            let lists = lists.map_err(|_| AuthoritiesError::Revoked)?;
-            if lists.is_empty() {
-                return Err(AuthoritiesError::Revoked);
-            }
+        if let Some(lists) = revoked(data)? {
             // A list that is out of date says nothing of what was revoked since.
             verifier = verifier.with_crls(lists).enforce_revocation_expiration();
         }
         let verifier = verifier.build();
-        Ok(Authorities(verifier.map_err(|error| match error {
-            rustls::server::VerifierBuilderError::InvalidCrl(_) => AuthoritiesError::Revoked,
-            _ => AuthoritiesError::Authorities,
-        })?))
+        Ok(Authorities(verifier.map_err(|error| unfit(&error))?))
     }
 
     /// Whether a client's chain leads to one of them over at most `depth` others, now.

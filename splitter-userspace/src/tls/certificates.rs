@@ -6,8 +6,8 @@ use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::{Asking, Authorities, Certificate, TlsBase};
-use crate::model::{HostPattern, ObjectRef};
+use super::{Asking, Authorities, Certificate, TlsBase, UpstreamClient};
+use crate::model::{HostPattern, ObjectRef, UpstreamTls};
 
 /// A host and the certificate that its clients are shown.
 #[derive(Clone, Debug)]
@@ -32,15 +32,18 @@ pub struct Certificates {
     pub default_secret: Option<ObjectRef>,
     asking: Asking,
     authorities: HashMap<ObjectRef, Arc<Authorities>>,
+    upstreams: HashMap<UpstreamTls, Arc<UpstreamClient>>,
     config: Arc<ServerConfig>,
     asking_config: Arc<ServerConfig>,
 }
 
-/// What a host's clients are asked for, and by whom it may be signed.
+/// What a host's clients are asked for, and by whom it may be signed; and what pods are spoken to
+/// with.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     pub(super) asking: Asking,
     pub(super) authorities: HashMap<ObjectRef, Arc<Authorities>>,
+    pub(super) upstreams: HashMap<UpstreamTls, Arc<UpstreamClient>>,
 }
 
 impl Certificates {
@@ -58,6 +61,7 @@ impl Certificates {
             asking_config: Arc::new(base.server(table, true)),
             asking: clients.asking,
             authorities: clients.authorities,
+            upstreams: clients.upstreams,
             bound,
             default,
             default_secret,
@@ -77,7 +81,12 @@ impl Certificates {
         self.authorities.get(secret)
     }
 
-    /// Whether clients would notice no difference.
+    /// What connections to pods are secured with, if it could be made.
+    pub fn upstream(&self, tls: &UpstreamTls) -> Option<&Arc<UpstreamClient>> {
+        self.upstreams.get(tls)
+    }
+
+    /// Whether neither clients nor pods would notice a difference.
     pub(super) fn is(
         &self,
         bound: &[Bound],
@@ -98,6 +107,11 @@ impl Certificates {
             && self.authorities.len() == clients.authorities.len()
             && clients.authorities.iter().all(|(secret, it)| {
                 let mine = self.authorities.get(secret);
+                mine.is_some_and(|mine| Arc::ptr_eq(mine, it))
+            })
+            && self.upstreams.len() == clients.upstreams.len()
+            && clients.upstreams.iter().all(|(tls, it)| {
+                let mine = self.upstreams.get(tls);
                 mine.is_some_and(|mine| Arc::ptr_eq(mine, it))
             })
     }

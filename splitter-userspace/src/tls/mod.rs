@@ -12,6 +12,7 @@ mod config;
 mod facts;
 mod identity;
 mod store;
+mod upstreams;
 
 pub use asking::Asking;
 pub use authorities::{Authorities, AuthoritiesError, Unverified};
@@ -21,3 +22,4 @@ pub use config::{TlsBase, TlsError};
 pub use facts::Facts;
 pub use identity::Identity;
 pub use store::{CertStore, Demand};
+pub use upstreams::{UpstreamClient, UpstreamTlsError};

@@ -6,8 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::authorities::AuthorityStore;
 use super::certificates::Clients;
+use super::upstreams::UpstreamStore;
 use super::{Asking, Bound, Certificate, CertificateError, Certificates, TlsBase, TlsError};
-use crate::model::{HostPattern, ObjectRef, Problem, SecretData, Severity, TlsHost, TlsSecret};
+use crate::model::{
+    HostPattern, ObjectRef, Problem, SecretData, Severity, TlsHost, TlsSecret, UpstreamTls,
+};
 
 /// How long before its end an expiring certificate is reported, in seconds: 10 days, as
 /// ingress-nginx.
@@ -22,6 +25,8 @@ pub struct Demand<'a> {
     pub asking: &'a Asking,
     /// The Secrets with authorities of such clients.
     pub authorities: &'a BTreeSet<ObjectRef>,
+    /// The ways in which pods are spoken to.
+    pub upstreams: &'a BTreeSet<UpstreamTls>,
     /// The Secrets in use.
     pub secrets: &'a BTreeMap<ObjectRef, SecretData>,
     /// The Secret of the default certificate, if one is named (`--default-ssl-certificate`), and its
@@ -38,6 +43,7 @@ pub struct CertStore {
     base: TlsBase,
     known: HashMap<ObjectRef, Known>,
     authorities: AuthorityStore,
+    upstreams: UpstreamStore,
     own: Arc<Certificate>,
     current: Arc<Certificates>,
     parsed: u64,
@@ -64,6 +70,7 @@ impl CertStore {
             base,
             known: HashMap::new(),
             authorities: AuthorityStore::default(),
+            upstreams: UpstreamStore::default(),
             own,
             current: Arc::new(current),
             parsed: 0,
@@ -111,6 +118,12 @@ impl CertStore {
             asking: demand.asking.clone(),
             authorities: self.authorities.update(
                 demand.authorities,
+                demand.secrets,
+                provider,
+                &mut problems,
+            ),
+            upstreams: self.upstreams.update(
+                demand.upstreams,
                 demand.secrets,
                 provider,
                 &mut problems,

@@ -55,6 +55,7 @@ fn told(
         hosts,
         asking: &Asking::default(),
         authorities: &BTreeSet::new(),
+        upstreams: &BTreeSet::new(),
         secrets,
         default: None,
         now,

@@ -30,15 +30,6 @@ bad_lines! {
 }
 
 #[test]
-fn the_start_of_tls() {
-    refused(
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n",
-        400,
-        "bad-head",
-    );
-}
-
-#[test]
 fn a_method_that_nobody_knows_passes() {
     let seen = accepted("BREW /pot HTTP/1.1\r\nHost: a.test\r\n\r\n");
     assert_eq!(seen.line, "BREW /pot HTTP/1.1");

@@ -96,6 +96,23 @@ fn a_bad_secret_is_reported_and_the_rest_is_untouched() {
 }
 
 #[test]
+fn a_further_name_has_the_certificate_of_its_host() {
+    let backend = Backend::named("app");
+    let pair = Authority::new("root").issue(&["a.test", "b.test"]);
+    let alias = [("server-alias", "b.test,c.test")];
+    let manifests = manifests(&backend)
+        .tls("ab", &["a.test"])
+        .ingress("web", "a.test", "/", "Prefix", "app", &alias)
+        .raw(&pair.secret("ab"));
+    let splitter = Splitter::start_with(&manifests, secure);
+    assert_eq!(shown(splitter.https(), Some("b.test")), pair.der());
+    // The certificate is not for this one.
+    let default = shown(splitter.https(), None);
+    assert_eq!(shown(splitter.https(), Some("c.test")), default);
+    assert_eq!(splitter.problems(), ["web: certificate-not-for-host"]);
+}
+
+#[test]
 fn the_older_ingress_decides() {
     let backend = Backend::named("app");
     let ca = Authority::new("root");

@@ -25,10 +25,11 @@ fn manifests(
     authorities: &[(&str, &str)],
 ) -> Manifests {
     let all = [&[("auth-tls-secret", "demo/people")], annotations].concat();
+    let in_clear = [("ssl-redirect", "false")];
     Manifests::new()
         .tls("ab", &["a.test", "b.test"])
         .ingress("a", "a.test", "/", "Prefix", "app", &all)
-        .main("b", "b.test", "/", "app")
+        .ingress("b", "b.test", "/", "Prefix", "app", &in_clear)
         .service("app", &[backend.addr()])
         .raw(&pair.secret("ab"))
         .raw(&secret("people", authorities))
@@ -164,6 +165,8 @@ fn the_whole_common_name_must_match_and_only_of_a_good_certificate() {
 #[test]
 fn a_location_that_needs_a_certificate_is_not_served_in_clear() {
     let site = Site::new(&[]);
+    assert_eq!(site.splitter.get("a.test", "/").status, 308);
+    let site = Site::new(&[("ssl-redirect", "false")]);
     assert_eq!(site.splitter.get("a.test", "/").status, 403);
     assert_eq!(site.splitter.get("b.test", "/").status, 200);
     assert_eq!(site.splitter.faults("client-certificate-needs-tls"), 1.0);

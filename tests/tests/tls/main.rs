@@ -9,6 +9,7 @@
 mod certificates;
 mod client_certs;
 mod handshakes;
+mod pods;
 mod requests;
 mod rotation;
 

@@ -35,11 +35,11 @@ impl Exchange {
 /// The protocol towards pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Protocol {
-    /// HTTP/1.1 in cleartext.
+    /// HTTP/1.1.
     #[default]
     #[serde(rename = "HTTP/1.1")]
     Http11,
-    /// HTTP/1.0 in cleartext: one request a connection, no chunked request bodies.
+    /// HTTP/1.0: one request a connection, no chunked request bodies.
     #[serde(rename = "HTTP/1.0")]
     Http10,
     /// HTTP/2 in cleartext with prior knowledge (RFC 9113 3.3).

@@ -15,6 +15,7 @@ mod redirect;
 mod rewrite;
 mod split;
 mod template;
+mod upstream_tls;
 
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ pub use redirect::{HttpsRedirect, Redirect};
 pub use rewrite::Rewrite;
 pub use split::{Mirror, SplitKey, SplitPolicy};
 pub use template::{Piece, Template, TemplateError, Variable};
+pub use upstream_tls::UpstreamTls;
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
 /// `Policy` at all, so that it pays for none.
@@ -72,6 +74,9 @@ pub struct Policy {
     /// How the pods are spoken to.
     #[serde(skip_serializing_if = "Exchange::is_default")]
     pub exchange: Exchange,
+    /// TLS towards the pods; none is cleartext.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream_tls: Option<UpstreamTls>,
     /// The most bytes that a request's body may have (`proxy-body-size`); 0: as many as it likes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_max: Option<u64>,

@@ -6,9 +6,11 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustls::ClientConnection;
+
 use super::super::clock::Clock;
 use super::super::flush::Flusher;
-use super::{Socket, remember};
+use super::{HandshakeError, Session, Socket, remember};
 
 impl Socket {
     /// Connects to `addr`; ends with `TimedOut` after `timeout`.
@@ -36,6 +38,24 @@ impl Socket {
         std::future::poll_fn(|cx| socket.poll_connected(cx)).await?;
         socket.wait_for_ever();
         Ok(socket)
+    }
+
+    /// Puts TLS on top, as its client, within `timeout`. All that the handshake sends has left
+    /// then.
+    ///
+    /// # Errors
+    /// With `TimedOut` after `timeout`; else whatever is wrong.
+    pub async fn secure_as_client(
+        self: &Rc<Self>,
+        tls: ClientConnection,
+        timeout: Duration,
+    ) -> Result<(), HandshakeError> {
+        self.secure(Session::new(tls.into(), &[]));
+        self.wait_at_most(timeout);
+        std::future::poll_fn(|cx| self.poll_handshake(cx)).await?;
+        std::future::poll_fn(|cx| self.poll_drained(cx)).await?;
+        self.wait_for_ever();
+        Ok(())
     }
 
     fn poll_connected(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -470,7 +470,8 @@ impl Socket {
             return false;
         };
         let mut nobody = Context::from_waker(Waker::noop());
-        !self.readable.get() && fd.poll_read_ready(&mut nobody).is_pending()
+        let unread = self.session.get().is_some_and(|it| it.has_unread());
+        !unread && !self.readable.get() && fd.poll_read_ready(&mut nobody).is_pending()
     }
 
     /// Whether the last read leaves it open that the kernel has more.

@@ -73,6 +73,12 @@ impl Session {
         self.0.borrow().unsent
     }
 
+    /// Whether the next read needs nothing from the wire.
+    pub fn has_unread(&self) -> bool {
+        let inner = self.0.borrow();
+        !inner.stash.is_empty() || !inner.tls.wants_read()
+    }
+
     /// Sends nothing more.
     pub fn give_up(&self) {
         self.0.borrow_mut().broken = true;

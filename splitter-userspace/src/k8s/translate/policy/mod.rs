@@ -21,6 +21,7 @@ mod service_upstream;
 mod site;
 mod unsupported;
 mod upstream_host;
+mod upstream_tls;
 
 use http::HeaderName;
 
@@ -90,6 +91,10 @@ const SUPPORTED: &[&str] = &[
     "proxy-read-timeout",
     "proxy-request-buffering",
     "proxy-send-timeout",
+    "proxy-ssl-name",
+    "proxy-ssl-secret",
+    "proxy-ssl-server-name",
+    "proxy-ssl-verify",
     "rewrite-target",
     "server-alias",
     "service-upstream",
@@ -151,6 +156,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
     if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
         exchange.protocol = protocol;
     }
+    let upstream_tls = closed.unless(upstream_tls::read(view, problems));
     let broken = paths.broken.then_some(BackendFault::RewriteInvalid);
     MainPolicy {
         closed: closed.0.or(broken),
@@ -168,6 +174,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
             fallback: None,
             error_pages: error_pages::read(view, problems),
             exchange,
+            upstream_tls,
             body_max: body::read(view, problems),
             unlogged: access_log::is_off(view, problems),
         },

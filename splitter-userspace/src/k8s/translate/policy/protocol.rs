@@ -17,7 +17,8 @@ pub(super) fn read(
         return Ok(None);
     };
     match &*annotation.value.trim().to_ascii_uppercase() {
-        "HTTP" => Ok(None),
+        // What is spoken over TLS is the same.
+        "HTTP" | "HTTPS" => Ok(None),
         "GRPC" => Ok(Some(Protocol::Grpc)),
         _ => {
             problems.error(
@@ -25,7 +26,7 @@ pub(super) fn read(
                 annotation.field(),
                 "protocol-unsupported",
                 format!(
-                    "the protocol {:?} towards pods is not supported, only HTTP and GRPC are",
+                    "the protocol {:?} towards pods is not supported, only HTTP, HTTPS and GRPC are",
                     annotation.value
                 ),
                 "every path of the Ingress answers 503",
@@ -33,4 +34,10 @@ pub(super) fn read(
             Err(BackendFault::ProtocolUnsupported)
         }
     }
+}
+
+/// Whether pods are spoken to over TLS.
+pub(super) fn is_https(view: &View<'_>) -> bool {
+    let annotation = view.annotations.get("backend-protocol");
+    annotation.is_some_and(|it| it.value.trim().eq_ignore_ascii_case("HTTPS"))
 }

@@ -52,6 +52,8 @@ fn what_guards_nothing_needs_no_word() {
         ("backend-protocol", " http "),
         ("backend-protocol", "GRPC"),
         ("backend-protocol", "grpc"),
+        ("backend-protocol", "HTTPS"),
+        ("backend-protocol", "https"),
     ];
     for (name, value) in rows {
         assert_eq!(
@@ -64,7 +66,7 @@ fn what_guards_nothing_needs_no_word() {
 
 #[test]
 fn other_protocols_close_the_ingress() {
-    for value in ["HTTPS", "https", "GRPCS", "AUTO_HTTP", "FCGI", "", "h2c"] {
+    for value in ["GRPCS", "grpcs", "AUTO_HTTP", "FCGI", "", "h2c"] {
         let (line, problems) = with("backend-protocol", value);
         assert_eq!(line, "m!ProtocolUnsupported=100", "{value}");
         assert_eq!(
@@ -149,7 +151,7 @@ fn a_closed_location_has_no_canary_and_closes_nobody_else() {
 #[test]
 fn a_guard_is_named_before_a_protocol() {
     let both: Ing = main("m")
-        .note("backend-protocol", "HTTPS")
+        .note("backend-protocol", "GRPCS")
         .note("satisfy", "any");
     let translation = run(&[both.on("a", "/", "m")]);
     assert_eq!(

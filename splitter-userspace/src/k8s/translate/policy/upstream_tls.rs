@@ -1,0 +1,125 @@
+//! TLS towards pods: `backend-protocol: HTTPS` and `proxy-ssl-*`. What cannot be read closes the
+//! Ingress: pods are never spoken to in cleartext instead, nor without the proof that is asked for.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::protocol;
+use crate::k8s::translate::View;
+use crate::k8s::translate::annotations::Annotation;
+use crate::k8s::translate::host;
+use crate::k8s::translate::report::Problems;
+use crate::model::{BackendFault, HostPattern, ObjectRef, UpstreamTls};
+
+const SECRET: &str = "proxy-ssl-secret";
+const VERIFY: &str = "proxy-ssl-verify";
+const NAME: &str = "proxy-ssl-name";
+const SERVER_NAME: &str = "proxy-ssl-server-name";
+
+/// How TLS is spoken with pods, if it is.
+///
+/// # Errors
+/// When it cannot be told what a pod must prove, or to whom.
+pub(super) fn read(
+    view: &View<'_>,
+    problems: &mut Problems,
+) -> Result<Option<UpstreamTls>, BackendFault> {
+    if !protocol::is_https(view) {
+        return Ok(None);
+    }
+    let tls = UpstreamTls {
+        verify: switch(view, VERIFY, problems)?,
+        server_name: switch(view, SERVER_NAME, problems)?,
+        name: name(view, problems)?,
+        secret: secret(view, problems)?,
+    };
+    if tls.verify
+        && let Some(annotation) = view.annotations.get(VERIFY)
+    {
+        let holds = |secret: &ObjectRef| view.secrets.holds(secret, "ca.crt");
+        if !tls.secret.as_ref().is_some_and(holds) {
+            let what = format!("there is no {SECRET} with a ca.crt, so nobody vouches for pods");
+            return Err(close(view, annotation, what, problems));
+        }
+        if tls.name.is_none() {
+            let what = format!("there is no {NAME}, so no pod's certificate is for the right name");
+            return Err(close(view, annotation, what, problems));
+        }
+    }
+    if tls.server_name
+        && tls.name.is_none()
+        && let Some(it) = view.annotations.get(SERVER_NAME)
+    {
+        let what = format!("there is no {NAME}");
+        let effect = "pods are told no name";
+        let code = "upstream-tls-unnamed";
+        problems.warn(&view.subject, it.field(), code, what, effect);
+    }
+    Ok(Some(tls))
+}
+
+fn switch(view: &View<'_>, key: &str, problems: &mut Problems) -> Result<bool, BackendFault> {
+    let Some(annotation) = view.annotations.get(key) else {
+        return Ok(false);
+    };
+    match annotation.value.trim() {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        other => {
+            let what = format!("{other:?} is neither on nor off");
+            Err(close(view, annotation, what, problems))
+        }
+    }
+}
+
+fn name(view: &View<'_>, problems: &mut Problems) -> Result<Option<Arc<str>>, BackendFault> {
+    let Some(annotation) = view.annotations.get(NAME) else {
+        return Ok(None);
+    };
+    let value = annotation.value.trim();
+    if let Ok(address) = value.parse::<IpAddr>() {
+        return Ok(Some(address.to_string().into()));
+    }
+    match host::parse(value) {
+        Ok(HostPattern::Exact(name)) => Ok(Some(name)),
+        _ => {
+            let what = format!("{value:?} is neither a DNS name nor an IP address");
+            Err(close(view, annotation, what, problems))
+        }
+    }
+}
+
+fn secret(view: &View<'_>, problems: &mut Problems) -> Result<Option<ObjectRef>, BackendFault> {
+    let Some(annotation) = view.annotations.get(SECRET) else {
+        return Ok(None);
+    };
+    let value = annotation.value.trim();
+    let own = &*view.subject.object.namespace;
+    let what = match value.split_once('/') {
+        None => format!("{value:?} is not NAMESPACE/NAME of a Secret"),
+        Some((namespace, _)) if namespace != own => {
+            format!("the Secret {value} is not in the Ingress's own namespace {own}")
+        }
+        Some((namespace, name)) => match view.secrets.take(namespace, name) {
+            Some(secret) => return Ok(Some(secret)),
+            None => format!("there is no Secret {value}"),
+        },
+    };
+    Err(close(view, annotation, what, problems))
+}
+
+fn close(
+    view: &View<'_>,
+    annotation: Annotation<'_>,
+    what: String,
+    problems: &mut Problems,
+) -> BackendFault {
+    problems.error(
+        &view.subject,
+        annotation.field(),
+        "upstream-tls-invalid",
+        what,
+        "every path of the Ingress answers 503, as it cannot be told whom to trust",
+    );
+    BackendFault::UpstreamTlsInvalid
+}
