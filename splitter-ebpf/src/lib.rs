@@ -13,6 +13,7 @@ extern crate std;
 pub mod bucket;
 pub mod ingress;
 pub mod parse;
+pub mod record;
 pub mod steer;
 
 #[cfg(test)]

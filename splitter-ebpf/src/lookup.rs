@@ -5,6 +5,7 @@ use aya_ebpf::programs::SkLookupContext;
 use splitter_common::{Class, ListenerValue, Peer, Pool, PrefixTable, Role, Tables};
 use splitter_ebpf::steer::{Assigned, Lookup, Sockets};
 
+use crate::log;
 use crate::maps::{InForce, Listed, POOLS, listener, listener_at};
 
 const AF_INET6: u32 = 10;
@@ -82,6 +83,11 @@ impl Sockets for Host<'_> {
     #[inline(always)]
     fn assign(&self, index: u32) -> Assigned {
         POOLS.assign(self.context, index)
+    }
+
+    #[inline(always)]
+    fn no_socket(&self, pool: Pool) {
+        log::no_socket(pool);
     }
 }
 

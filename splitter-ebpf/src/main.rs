@@ -4,6 +4,8 @@
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 #[cfg(target_arch = "bpf")]
+mod log;
+#[cfg(target_arch = "bpf")]
 mod lookup;
 #[cfg(target_arch = "bpf")]
 mod maps;

@@ -8,9 +8,9 @@ use aya_ebpf::macros::btf_map;
 use splitter_common::{
     AddressKey, BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count,
     Counters, INDEX_ENTRIES, ListenerValue, MAX_LISTENERS, MAX_POOL_SOCKETS, MAX_PREFIXES,
-    MAX_SET_CPUS, MAX_SLOTS, MAX_SOURCES, Note, Peer, Pool, PoolInfo, PortKey, PrefixIndex,
-    PrefixKind, PrefixTable, PrefixValue, REASONS, Role, Settings, Slot, SlotStats, SplitName,
-    Tables,
+    MAX_SET_CPUS, MAX_SLOTS, MAX_SOURCES, Note, POOLS as POOLS_COUNT, Peer, Pool, PoolInfo,
+    PortKey, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, REASONS, Role, Settings, Slot,
+    SlotStats, SplitName, Tables,
 };
 use splitter_ebpf::bucket::Bucket;
 use splitter_ebpf::ingress::Node;
@@ -59,6 +59,10 @@ static SPLIT_STATS: Array<SlotStats, { MAX_SLOTS as usize }, MMAPABLE> = Array::
 static CPUS: CpuMap<{ MAX_SET_CPUS }> = CpuMap::new();
 #[btf_map(name = "split_names")]
 static SPLIT_NAMES: HashMap<u32, SplitName, { MAX_SLOTS as usize }, NO_PREALLOC> = HashMap::new();
+
+/// When each pool was last spoken of, in nanoseconds since the machine started.
+#[btf_map(name = "logged")]
+pub static LOGGED: Array<u64, { POOLS_COUNT as usize }> = Array::new();
 
 /// What the programs go by at this moment: one buffer of everything that exists twice.
 pub struct InForce<R> {

@@ -43,6 +43,8 @@ pub trait Sockets: Tables {
     fn pool(&self, class: Class) -> Pool;
     /// Chooses the socket at this place of the pool map.
     fn assign(&self, index: u32) -> Assigned;
+    /// Says that a pool has no socket where one was wanted. Rare, and may be slow.
+    fn no_socket(&self, pool: Pool);
 }
 
 /// How a look-up was answered, and whose it was.
@@ -82,6 +84,7 @@ pub fn steer(sockets: &impl Sockets, lookup: &Lookup) -> Steered {
 
 #[inline(always)]
 fn fall_back(sockets: &impl Sockets, listener: ListenerValue, pool: Pool) -> SteerReason {
+    sockets.no_socket(pool);
     match Fallback::from_code(listener.fallback) {
         Fallback::Kernel => SteerReason::Kernel,
         Fallback::Reset => SteerReason::Reset,

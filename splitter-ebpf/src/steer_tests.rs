@@ -23,6 +23,7 @@ struct Bench {
     sockets: HashSet<u32>,
     refuses: bool,
     chosen: RefCell<Vec<u32>>,
+    said: RefCell<Vec<Pool>>,
 }
 
 fn port(port: u16) -> u32 {
@@ -118,6 +119,9 @@ impl Sockets for Bench {
         self.chosen.borrow_mut().push(index);
         Assigned::Done
     }
+    fn no_socket(&self, pool: Pool) {
+        self.said.borrow_mut().push(pool);
+    }
 }
 
 #[test]
@@ -192,6 +196,7 @@ fn an_empty_pool_falls_back_as_its_listener_says() {
     let mut bench = Bench::new(Fallback::OtherPool);
     bench.sockets.remove(&1);
     assert_eq!(bench.from(POD, BRIDGE), SteerReason::OtherPool);
+    assert_eq!(*bench.said.borrow(), [Pool::EastWest]);
     assert_eq!(bench.chosen(), [0]);
     bench.sockets.clear();
     assert_eq!(bench.from(POD, BRIDGE), SteerReason::Kernel);

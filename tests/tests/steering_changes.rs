@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use splitter_tests::bpf::net::command;
 use splitter_tests::bpf::{Site, site::HOST};
 use splitter_tests::eventually;
 
@@ -86,5 +87,42 @@ fn an_override_ends_with_its_process() {
         }
         assert_eq!(site.metrics().sum("splitter_weight_overrides", &[]), 0.0);
         site.stop();
+    }
+}
+
+#[test]
+fn a_pool_without_a_socket_is_in_the_log_and_not_for_each_caller() {
+    const TEXT: &str = "the pool east-west has no socket for a listener";
+    const CALLERS: usize = 20;
+    let mut site = site();
+    let lines = |site: &Site| site.log().matches(TEXT).count();
+    // The second time the programs are loaded with nothing to say.
+    for (level, shown) in [("info", true), ("error", false)] {
+        let mut start = site.command(&site.run_args(&format!("--steering sk-lookup {BOTH}")));
+        start.env("SPLITTER_LOG", level);
+        site.start_as(start);
+        let other = [("reason", "other-pool")];
+        let fell_back = |site: &Site| site.metrics().sum("splitter_steer_total", &other);
+        // Both outlive the process that they are of.
+        let (before, counted) = (lines(&site), fell_back(&site));
+        // Somebody takes the sockets for callers from inside out of the map: IPv4, then IPv6.
+        for index in ["1", "3"] {
+            let pools = site.map("pools");
+            let key = ["key", index, "0", "0", "0"];
+            let args = [&["map", "delete", "pinned", &pools], &key[..]].concat();
+            command("bpftool", &args);
+        }
+        for _ in 0..CALLERS {
+            let answer = site.get(&site.nodes.pod, "203.0.113.1:80");
+            assert_eq!(answer.status, 200);
+        }
+        assert!(fell_back(&site) >= counted + CALLERS as f64);
+        if shown {
+            eventually("the fallback is in the log", || lines(&site) > before);
+            assert!(lines(&site) < CALLERS, "{}", site.log());
+        }
+        // Whatever was said is in the log at the latest when the process ends.
+        assert!(site.stop().success());
+        assert_eq!(lines(&site) > before, shown, "{}", site.log());
     }
 }

@@ -206,8 +206,12 @@ impl Steering {
         }
     }
 
-    /// Follows the node's own addresses, and the NICs that lead outside.
+    /// Follows the node's own addresses, and the NICs that lead outside; passes on what the kernel
+    /// programs have said.
     pub fn refresh(&mut self, readiness: &Readiness) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.flush_log();
+        }
         let moved = self.follow_nics(readiness);
         self.follow_addresses(moved);
     }

@@ -15,6 +15,7 @@ use super::attach::{Attached, XdpKind, attach_lookup};
 use super::caps;
 use super::counters::Counters;
 use super::error::DataplaneError;
+use super::kernel_log::{self, KernelLog};
 use super::maps::Maps;
 use super::nics::{self, NicChange, Nics};
 use super::object::object;
@@ -73,6 +74,7 @@ pub struct Kernel {
     tables: ClassTables,
     report: Report,
     nics: Nics,
+    log: KernelLog,
     ebpf: Ebpf,
     _lookup: Attached,
     // Last, so that the directory is held until everything else is gone.
@@ -110,6 +112,7 @@ impl Kernel {
         let pools = Pools::new(&mut maps)?;
         let counters = Arc::new(Counters::new(&mut maps)?);
         splits.clear();
+        let log = KernelLog::new(&mut ebpf)?;
         let mut lookup = attach_lookup(&mut ebpf, dir.path())?;
         let nics = Nics::attach(&mut ebpf, options, external, dir.path())?;
         if options.keep_attached {
@@ -134,6 +137,7 @@ impl Kernel {
             tables,
             report,
             nics,
+            log,
             ebpf,
             _lookup: lookup,
             dir,
@@ -143,6 +147,11 @@ impl Kernel {
     /// The weights and the decisions, which outlive this.
     pub fn splits(&self) -> Splits {
         self.splits.clone()
+    }
+
+    /// Puts what the programs said into the log. Does not wait.
+    pub fn flush_log(&mut self) {
+        self.log.flush();
     }
 
     /// What loading did.
@@ -217,7 +226,9 @@ impl Kernel {
 
 /// Parses the object, and makes or opens its maps below `dir`.
 fn open(object: &[u8], dir: &Path) -> Result<Ebpf, DataplaneError> {
+    let level = kernel_log::level();
     let mut loader = EbpfLoader::new();
+    loader.override_global(aya_log::LEVEL, &level, true);
     for spec in &MAPS {
         loader.map_pin_path(spec.name, dir.join(spec.name));
     }

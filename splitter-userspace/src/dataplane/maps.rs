@@ -6,7 +6,7 @@ use aya::Ebpf;
 use aya::maps::{Map, MapData, MapError};
 
 use super::error::DataplaneError;
-use super::spec::MAPS;
+use super::spec::{MAPS, PROGRAMS_OWN};
 use super::sys;
 use super::tables::reason;
 
@@ -16,6 +16,17 @@ pub(super) struct Maps<'a>(pub(super) &'a mut Ebpf);
 impl Maps<'_> {
     /// Checks that every map is what this program expects, and has type information.
     pub(super) fn check(&self) -> Result<(), DataplaneError> {
+        let known =
+            |name: &&str| PROGRAMS_OWN.contains(name) || MAPS.iter().any(|spec| spec.name == *name);
+        if let Some(name) = self
+            .0
+            .maps()
+            .map(|(name, _)| name)
+            .find(|name| !known(name))
+        {
+            let text = format!("nobody knows whether the map {name} must have type information");
+            return Err(DataplaneError::Mismatch(text));
+        }
         for spec in &MAPS {
             let map = self.0.map(spec.name).ok_or_else(|| missing(spec.name))?;
             let data = data_of(map).ok_or_else(|| missing(spec.name))?;

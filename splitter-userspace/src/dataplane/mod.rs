@@ -12,6 +12,7 @@ mod error;
 mod ids;
 mod inspect;
 mod kernel;
+mod kernel_log;
 mod maps;
 mod memory;
 mod names;

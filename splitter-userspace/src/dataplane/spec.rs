@@ -8,7 +8,7 @@ use aya::maps::{MapData, MapError};
 use splitter_common::{
     AddressKey, BucketKey, BucketState, Cidr4Key, Cidr6Key, Class, Config, Counters, INDEX_ENTRIES,
     ListenerValue, MAX_LISTENERS, MAX_MAP_NAME, MAX_POOL_SOCKETS, MAX_PREFIXES, MAX_SLOTS,
-    MAX_SOURCES, PoolInfo, PortKey, PrefixIndex, PrefixValue, Slot, SlotStats, SplitName,
+    MAX_SOURCES, POOLS, PoolInfo, PortKey, PrefixIndex, PrefixValue, Slot, SlotStats, SplitName,
 };
 use std::os::fd::AsFd as _;
 
@@ -49,7 +49,7 @@ const fn map<K, V>(name: &'static str, kind: u32, max_entries: u32, flags: u32) 
 }
 
 /// Every map of the object.
-pub const MAPS: [MapSpec; 15] = [
+pub const MAPS: [MapSpec; 16] = [
     map::<u32, Config>("config", ARRAY, 1, MMAPABLE),
     map::<Cidr4Key, PrefixValue>("cidr4", HASH, MAX_PREFIXES, NO_PREALLOC),
     map::<Cidr6Key, PrefixValue>("cidr6", HASH, MAX_PREFIXES, NO_PREALLOC),
@@ -65,7 +65,13 @@ pub const MAPS: [MapSpec; 15] = [
     map::<u32, Slot>("splits", ARRAY, MAX_SLOTS, MMAPABLE),
     map::<u32, SlotStats>("split_stats", ARRAY, MAX_SLOTS, MMAPABLE),
     map::<u32, SplitName>("split_names", HASH, MAX_SLOTS, NO_PREALLOC),
+    map::<u32, u64>("logged", ARRAY, POOLS, 0),
 ];
+
+/// The maps of the object that belong to the loaded programs alone: nothing of them is pinned, and
+/// none has type information. The kernel refuses it for a map of CPUs; a ring buffer has neither
+/// keys nor values that it could describe; constants are one byte string to aya.
+pub const PROGRAMS_OWN: [&str; 3] = ["cpus", "AYA_LOGS", ".rodata"];
 
 impl MapSpec {
     /// How a map differs from what it must look like, if it does.

@@ -8,9 +8,10 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use splitter::dataplane::{DataplaneError, Kernel, KernelOptions, XdpKind, detach};
+use splitter::dataplane::{DataplaneError, Kernel, KernelOptions, Report, XdpKind, detach};
 use splitter_tests::bpf::net::{command, let_go};
 use splitter_tests::bpf::{BpfFs, Nodes, figures};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 fn options(pins: &BpfFs, xdp: Option<XdpKind>) -> KernelOptions {
     KernelOptions {
@@ -60,6 +61,31 @@ fn programs_load_attach_and_leave_nothing_behind() {
     assert!(report.pin_dir.join("splits").exists());
     detach(&pins.path().join("splitter")).unwrap();
     assert!(!report.pin_dir.exists());
+}
+
+#[test]
+fn with_a_log_that_shows_warnings_the_programs_load_with_what_they_say() {
+    let (nodes, pins) = (Nodes::new(), BpfFs::mount());
+    let options = options(&pins, Some(XdpKind::Native));
+    let quiet = load(&nodes, &options).unwrap();
+    let of_quiet = quiet.report().clone();
+    let_go(quiet);
+    let kernel = nodes.node.run(|| {
+        let _shown = tracing_subscriber::fmt().set_default();
+        Kernel::load(&options)
+    });
+    let kernel = kernel.unwrap();
+    for (quiet, program) in of_quiet.programs.iter().zip(&kernel.report().programs) {
+        figures::note(&format!(
+            "{}: {}: {} instructions verified with a log, {} without",
+            of_quiet.kernel, program.name, program.verified, quiet.verified
+        ));
+    }
+    let verified = |of: &Report| [of.programs[0].verified, of.programs[1].verified];
+    let ([steer, ingress], quiet) = (verified(kernel.report()), verified(&of_quiet));
+    assert!(steer > quiet[0], "what is said must be in the program then");
+    assert_eq!(ingress, quiet[1], "it has nothing to say");
+    let_go(kernel);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn dump(loaded: &Loaded, map: &str) -> String {
     command("bpftool", &["map", "dump", "pinned", &path(loaded, map)])
 }
 
-const MAPS: [&str; 15] = [
+const MAPS: [&str; 16] = [
     "config",
     "cidr4",
     "cidr6",
@@ -52,6 +52,7 @@ const MAPS: [&str; 15] = [
     "splits",
     "split_stats",
     "split_names",
+    "logged",
 ];
 
 #[test]
