@@ -142,6 +142,85 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "/nowhere/defaults.yaml",
         "cannot read the file",
     ),
+    (
+        "--watch-namespace",
+        "SPLITTER_WATCH_NAMESPACE",
+        "Shop",
+        "a name in lower case",
+    ),
+    (
+        "--node-name",
+        "SPLITTER_NODE_NAME",
+        "a b",
+        "a name in lower case",
+    ),
+    (
+        "--update-status",
+        "SPLITTER_UPDATE_STATUS",
+        "perhaps",
+        "true, false",
+    ),
+    (
+        "--update-status-on-shutdown",
+        "SPLITTER_UPDATE_STATUS_ON_SHUTDOWN",
+        "perhaps",
+        "true, false",
+    ),
+    (
+        "--publish-service",
+        "SPLITTER_PUBLISH_SERVICE",
+        "edge",
+        "a namespace and a name",
+    ),
+    (
+        "--publish-status-address",
+        "SPLITTER_PUBLISH_STATUS_ADDRESS",
+        "1.2.3",
+        "an IP address or a host name",
+    ),
+    (
+        "--report-node-internal-ip-address",
+        "SPLITTER_REPORT_NODE_INTERNAL_IP_ADDRESS",
+        "perhaps",
+        "true, false",
+    ),
+    ("--events", "SPLITTER_EVENTS", "perhaps", "true, false"),
+    (
+        "--election-id",
+        "SPLITTER_ELECTION_ID",
+        "",
+        "a name in lower case",
+    ),
+    (
+        "--election-ttl",
+        "SPLITTER_ELECTION_TTL",
+        "1s",
+        "from 3s to 1h",
+    ),
+    (
+        "--dns-server",
+        "SPLITTER_DNS_SERVER",
+        "resolver",
+        "0.0.0.0:80",
+    ),
+    (
+        "--allow-local-external-names",
+        "SPLITTER_ALLOW_LOCAL_EXTERNAL_NAMES",
+        "perhaps",
+        "true, false",
+    ),
+    (
+        "--max-body-bytes",
+        "SPLITTER_MAX_BODY_BYTES",
+        "8m",
+        "a whole number of bytes",
+    ),
+    (
+        "--strict-nginx",
+        "SPLITTER_STRICT_NGINX",
+        "perhaps",
+        "perhaps",
+    ),
     ("--workers", "SPLITTER_WORKERS", "0", "from 1 to 1024"),
     ("--log-format", "SPLITTER_LOG_FORMAT", "xml", "json, text"),
     ("--access-log", "SPLITTER_ACCESS_LOG", "", "off, stdout"),
@@ -227,6 +306,8 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
 
 /// Flags that take any text.
 const FREE: &[(&str, &str)] = &[
+    ("--ingress-selector", "SPLITTER_INGRESS_SELECTOR"),
+    ("--kubeconfig", "SPLITTER_KUBECONFIG"),
     ("--manifests", "SPLITTER_MANIFESTS"),
     ("--pin-dir", "SPLITTER_PIN_DIR"),
     ("--pod-name", "SPLITTER_POD_NAME"),
@@ -308,7 +389,46 @@ fn an_unknown_flag_or_command_is_refused_with_a_hint() {
     );
     refused(&splitter(&["walk"], &[]), &["walk"]);
     refused(&splitter(&[], &[]), &["Usage", "run"]);
-    refused(&splitter(&["run"], &[]), &["--manifests <DIR>"]);
+}
+
+/// Everything is off that a started instance would touch on the node.
+const HARMLESS: [&str; 9] = [
+    "run",
+    "--steering",
+    "none",
+    "--https",
+    "off",
+    "--http",
+    "127.0.0.1:0",
+    "--admin",
+    "127.0.0.1:0",
+];
+
+#[test]
+fn without_anything_to_serve_it_stops_and_says_what_to_give() {
+    for (more, says) in [
+        (&[][..], &["--manifests DIR", "--kubeconfig FILE"][..]),
+        (
+            &["--kubeconfig", "/nowhere/config"],
+            &["--kubeconfig /nowhere/config", "No such file"],
+        ),
+    ] {
+        let output = splitter(&[&HARMLESS, more].concat(), &[]);
+        let error = std::str::from_utf8(&output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        for text in says {
+            assert!(error.contains(text), "{text:?} is not in: {error}");
+        }
+    }
+}
+
+#[test]
+fn objects_come_from_files_or_from_the_api() {
+    let env = [("SPLITTER_MANIFESTS", "m")];
+    refused(
+        &splitter(&["run", "--kubeconfig", "k"], &env),
+        &["--kubeconfig <FILE>", "--manifests <DIR>"],
+    );
 }
 
 #[test]

@@ -75,9 +75,15 @@ pub struct LimitArgs {
         long,
         env = "SPLITTER_MAX_BODY_BYTES",
         value_name = "N",
-        default_value = "1048576"
+        default_value = "1048576",
+        value_parser = bytes
     )]
     pub max_body_bytes: u64,
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let allowed = "expected a whole number of bytes, without a unit; 0 is no limit";
+    text.parse().map_err(|_| allowed.to_owned())
 }
 
 impl From<TimeoutArgs> for Timeouts {

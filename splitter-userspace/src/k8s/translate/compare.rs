@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::report::Problems;
 use super::tls::Secrets;
-use super::{Translation, View, golang, ours};
+use super::{Translation, View, compare_notes, golang, ours};
 use crate::config::ClassSettings;
 use crate::k8s::objects::Objects;
 use crate::model::{
@@ -55,18 +55,22 @@ pub struct Difference {
 }
 
 /// Warnings about what ingress-nginx does no more with than we do.
-const SAME: [&str; 14] = [
+const SAME: [&str; 18] = [
+    "affinity-missing",
     "annotation-contradiction",
     "annotation-empty",
+    "annotation-misplaced",
     "annotation-unknown",
     "buffering-unused",
     "canary-without-effect",
     "canary-without-rule",
     "cors-off",
     "default-class-again",
+    "header-missing",
     "no-endpoint-slice",
     "path-type-missing",
     "pattern-unused",
+    "rule-name-missing",
     "timeout-too-long",
     "weight-excess",
     "weight-rounded",
@@ -93,6 +97,7 @@ pub fn compare(
         }
     };
     canaries(&translation.snapshot, &mut add);
+    compare_notes::add(&views, &mut add);
     if !settings.strict_nginx {
         regexes(&views, &translation.snapshot, &mut add);
     }

@@ -19,6 +19,7 @@ mod canary_weight;
 mod catalogue;
 mod class;
 mod compare;
+mod compare_notes;
 mod defaults;
 mod external;
 mod fallback;

@@ -19,12 +19,12 @@ pub(super) const ROWS: &[Row] = rows! {
     "auth-signin" Location Refused "a URL" "none" "503" "";
     "auth-signin-redirect-param" Location Refused "a name" "`rd`" "503" "";
     "auth-snippet" Location Refused "nginx text" "" "503; never executed" "";
-    "auth-tls-error-page" Host Refused "a URL" "none" "503" "";
-    "auth-tls-match-cn" Host Refused "a regular expression" "none" "503" "";
-    "auth-tls-pass-certificate-to-upstream" Host Refused "true, false" "false" "503" "";
-    "auth-tls-secret" Host Refused "namespace/name" "none" "503" "";
-    "auth-tls-verify-client" Host Refused "`on`, `off`, `optional`, `optional_no_ca`" "`on`" "503, but for `off`" "";
-    "auth-tls-verify-depth" Host Refused "a number" "1" "503" "";
+    "auth-tls-error-page" Location Works "a URL of http or https" "none (400)" "no redirect; reported" "page";
+    "auth-tls-match-cn" Location Differs "`CN=` and a regular expression for the whole common name" "none" "503; reported. ingress-nginx looks for it anywhere in the subject" "admin";
+    "auth-tls-pass-certificate-to-upstream" Location Works "true, false" "false" "false; reported" "perhaps";
+    "auth-tls-secret" Location Differs "NAMESPACE/NAME of a Secret with `ca.crt` in the Ingress's own namespace" "none; needed by the others" "503; reported. It holds for the Ingress's own paths only (ingress-nginx: all paths of the host)" "nobody";
+    "auth-tls-verify-client" Location Works "`on`, `off`, `optional`, `optional_no_ca`" "`on`" "`on`; reported" "perhaps";
+    "auth-tls-verify-depth" Location Works "a number from 1 to 6" "1" "1; reported" "7";
     "auth-type" Location Refused "`basic`, `digest`" "none" "503" "";
     "auth-url" Location Refused "a URL" "none" "503" "";
     "configuration-snippet" Location Ignored "nginx text" "" "never executed; 503 if it could refuse somebody, else reported" "";

@@ -2,6 +2,7 @@
 //! each row against what `translate` does.
 
 mod guards;
+mod own;
 mod pods;
 mod routing;
 
@@ -69,7 +70,7 @@ macro_rules! rows {
 }
 use rows;
 
-/// All rows, by subject.
+/// Rows of what ingress-nginx knows, by subject.
 const TABLES: [(&str, &[Row]); 3] = [
     ("Routing and canaries", routing::ROWS),
     ("Pods", pods::ROWS),
@@ -80,6 +81,12 @@ const TABLES: [(&str, &[Row]); 3] = [
 #[cfg(test)]
 pub(super) fn all() -> impl Iterator<Item = &'static Row> {
     TABLES.iter().flat_map(|(_, rows)| rows.iter())
+}
+
+/// Rows of what only we know, under our own prefix.
+#[cfg(test)]
+pub(super) fn own() -> impl Iterator<Item = &'static Row> {
+    own::ROWS.iter()
 }
 
 const HEAD: &str = "<!-- Made from splitter-userspace/src/k8s/translate/reference/: UPDATE_DOCS=1 cargo test -p splitter-userspace --lib reference -->
@@ -99,10 +106,12 @@ On a canary Ingress only the canary annotations and those of its own pods count.
 takes the same names from ingress-nginx's ConfigMap for Ingresses that say nothing.
 ";
 
+const OWN_TITLE: &str = "Canaries, under `splitter.io/` only";
+
 /// `docs/annotations.md`.
 pub fn annotations_page() -> String {
     let mut page = HEAD.to_owned();
-    for (title, rows) in TABLES {
+    for (title, rows) in TABLES.into_iter().chain([(OWN_TITLE, own::ROWS)]) {
         // Writing to a String does not fail.
         let _ = write!(
             page,

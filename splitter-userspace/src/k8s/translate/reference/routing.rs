@@ -2,9 +2,9 @@ use super::{Row, rows};
 
 pub(super) const ROWS: &[Row] = rows! {
     "affinity" Pods Works "`cookie`" "none" "no affinity; reported" "ip";
-    "affinity-canary-behavior" Canary Differs "`sticky`, `legacy`" "`sticky`" "`sticky`; reported. `legacy` has the rules win over the cookie" "";
+    "affinity-canary-behavior" Canary Differs "`sticky`, `legacy`" "`sticky`" "`sticky`; reported. `legacy` has the rules win over the cookie" "both";
     "affinity-mode" Pods Works "`balanced`, `persistent`" "`balanced`" "`balanced`; reported" "both";
-    "app-root" Host Works "a path" "none" "no redirect of `/`; reported" "";
+    "app-root" Host Works "a path but `/`" "none" "no redirect of `/`; reported" "app";
     "canary" Canary Works "true, false (as Go reads them)" "false" "an ordinary Ingress, as in ingress-nginx; reported" "yes";
     "canary-by-cookie" Canary Works "a cookie's name" "no rule" "no rule; reported" "a b;c";
     "canary-by-header" Canary Works "a header's name" "no rule" "no rule; reported" "a;b";
@@ -13,16 +13,16 @@ pub(super) const ROWS: &[Row] = rows! {
     "canary-weight" Canary Works "a whole number from 0 to the total" "0" "0; reported" "10%";
     "canary-weight-total" Canary Differs "a whole number from 1 on" "100" "100; reported. Below 100 it is honoured as written (ingress-nginx takes 100)" "x";
     "custom-headers" Location Ignored "a ConfigMap" "none" "reported" "";
-    "custom-http-errors" Location Ignored "statuses, separated by commas" "none" "reported; the pod's own error is sent" "";
-    "default-backend" Location Ignored "a Service" "none" "reported; 503 while there is no endpoint" "";
-    "disable-proxy-intercept-errors" Location Ignored "true, false" "false" "reported" "";
+    "custom-http-errors" Location Differs "statuses from 300 to 599, separated by commas; beside `default-backend`" "none" "that status is left out; reported. Without `default-backend` on the Ingress answers are passed on as they are (ingress-nginx: pages of the controller's own backend)" "200";
+    "default-backend" Location Works "a Service of the Ingress's namespace, by its first port: answers while there is no endpoint, and for `custom-http-errors`" "none" "503; reported" "nobody";
+    "disable-proxy-intercept-errors" Location Works "true, false" "false" "false; reported" "perhaps";
     "enable-access-log" Location Works "true, false" "true" "it counts as not set; reported" "perhaps";
     "enable-opentelemetry" Location Ignored "true, false" "false" "reported" "";
     "enable-rewrite-log" Location Ignored "true, false" "false" "reported" "";
     "force-ssl-redirect" Location Works "true, false" "false" "false; reported" "perhaps";
     "from-to-www-redirect" Host Works "true, false" "false" "false; reported" "perhaps";
     "http2-push-preload" Location Ignored "true, false" "false" "reported; clients have dropped push" "";
-    "load-balance" Pods Ignored "`round_robin`, `ewma`" "`round_robin`" "reported; round robin" "";
+    "load-balance" Pods Works "`round_robin`, `ewma`; a canary has its own" "`round_robin`" "`round_robin`; reported" "random";
     "mirror-host" Location Ignored "a host" "the target's" "reported" "";
     "mirror-request-body" Location Ignored "`on`, `off`" "`on`" "reported" "";
     "mirror-target" Location Ignored "a URL" "none" "reported; nothing is copied" "";
@@ -36,8 +36,8 @@ pub(super) const ROWS: &[Row] = rows! {
     "proxy-redirect-from" Location Ignored "a URL, `default`, `off`" "off" "reported" "";
     "proxy-redirect-to" Location Ignored "a URL, `default`, `off`" "off" "reported" "";
     "relative-redirects" Location Ignored "true, false" "false" "reported" "";
-    "rewrite-target" Location Differs "a path, `$1` for captures" "none" "reported. Patterns stay with the Ingress, unless `--strict-nginx` (ingress-nginx: all paths of the host)" "";
-    "server-alias" Host Works "hosts, separated by commas" "none" "that host is left out; reported" "";
+    "rewrite-target" Location Differs "a path, `$1` for captures (at most 16 variables)" "none" "503; reported, as for an element `..` in it. Patterns stay with the Ingress, unless `--strict-nginx` (ingress-nginx: all paths of the host)" "/a b";
+    "server-alias" Host Differs "hosts, separated by commas; no regular expressions" "none" "that host is left out; reported" "~x";
     "session-cookie-change-on-failure" Pods Works "true, false" "false" "false; reported" "perhaps";
     "session-cookie-conditional-samesite-none" Pods Works "true, false" "false" "false; reported" "perhaps";
     "session-cookie-domain" Pods Works "a domain" "none" "no attribute; reported" "a;b";
@@ -46,10 +46,10 @@ pub(super) const ROWS: &[Row] = rows! {
     "session-cookie-name" Pods Works "a cookie's name" "`INGRESSCOOKIE`" "the default; reported" "a;b";
     "session-cookie-path" Pods Works "a path" "the rule's path" "the default; reported" "a;b";
     "session-cookie-samesite" Pods Works "`None`, `Lax`, `Strict`" "none" "no attribute; reported" "Some";
-    "session-cookie-secure" Pods Works "true, false" "on https" "false; reported" "perhaps";
+    "session-cookie-secure" Pods Works "true, false; always set on https" "false" "false; reported" "perhaps";
     "temporal-redirect" Location Works "a URL; before `permanent-redirect`" "none" "no redirect; reported" "a b";
     "temporal-redirect-code" Location Works "300 to 308" "302" "302; reported" "200";
     "use-port-in-redirects" Location Ignored "true, false" "false" "reported" "";
     "use-regex" Location Differs "true, false" "false" "false; reported. Patterns stay with the Ingress, unless `--strict-nginx` (ingress-nginx: all paths of the host)" "perhaps";
-    "x-forwarded-prefix" Location Works "a path" "none" "no header; reported" "";
+    "x-forwarded-prefix" Location Works "a path, `$1` for captures; beside `rewrite-target`" "none" "no header; reported" "a b";
 };

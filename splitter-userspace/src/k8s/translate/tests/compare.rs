@@ -146,3 +146,52 @@ fn a_regular_expression_makes_the_hosts_other_paths_differ() {
     all[0] = main("a").note("use-regex", "false").on("a", "/", "m");
     assert_eq!(told_b(&all), "b unchanged ");
 }
+
+#[test]
+fn annotations_that_are_read_more_narrowly_are_named() {
+    for (name, value, expected) in [
+        ("limit-rps", "5", "a differs limit-by-network"),
+        ("limit-connections", "5", "a differs limit-by-network"),
+        ("limit-rpm", "0", "a unchanged "),
+        ("cors-allow-origin", "*", "a unchanged "),
+        (
+            "cors-allow-origin",
+            "https://b",
+            "a differs cors-origin-whole",
+        ),
+        ("proxy-next-upstream", "error timeout", "a unchanged "),
+        (
+            "proxy-next-upstream",
+            "error non_idempotent",
+            "a differs body-not-repeated",
+        ),
+        // It has no Secret, which is the greater worry.
+        (
+            "auth-tls-match-cn",
+            "CN=b",
+            "a work client-cert-invalid,match-cn-whole",
+        ),
+    ] {
+        let noted = main("a").note("enable-cors", "true").note(name, value);
+        assert_eq!(
+            told(&[noted.on("a", "/", "m")]),
+            [expected],
+            "{name}: {value}"
+        );
+    }
+    let off = main("a").note("cors-allow-origin", "https://b");
+    let told = told(&[off.on("a", "/", "m")]);
+    assert_eq!(
+        told,
+        ["a unchanged "],
+        "without enable-cors it has no effect"
+    );
+}
+
+#[test]
+fn what_ingress_nginx_does_nothing_with_either_is_unchanged() {
+    for (name, value) in [("session-cookie-name", "x"), ("session-cookie-path", "/x")] {
+        let noted = main("a").note(name, value).on("a", "/", "m");
+        assert_eq!(told(&[noted]), ["a unchanged "], "{name}");
+    }
+}

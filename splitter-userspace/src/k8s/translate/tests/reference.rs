@@ -5,13 +5,22 @@ use std::path::Path;
 
 use super::support::{Ing, canary, main, objects, service};
 use crate::config::ClassSettings;
-use crate::k8s::translate::reference::{Row, Status, all};
+use crate::k8s::translate::reference::{Row, Status, all, own};
 use crate::k8s::translate::{catalogue, policy};
 use crate::k8s::{Translation, annotations_page, translate};
+
+/// Authorities for `auth-tls-secret`.
+const SECRET: &str = "---
+apiVersion: v1
+kind: Secret
+metadata: {name: authorities, namespace: ns}
+data: {ca.crt: eA==}
+";
 
 fn run(ingresses: &[Ing]) -> Translation {
     let services = ["m", "c"].map(|name| service("ns", name));
     let mut yaml = services.join("---\n");
+    yaml.push_str(SECRET);
     for ingress in ingresses {
         yaml.push_str("---\n");
         yaml.push_str(&ingress.yaml());
@@ -37,6 +46,12 @@ fn with(row: &Row, value: &str) -> Translation {
     let mut ingress = main("i");
     if row.name.starts_with("session-") || row.name == "affinity-mode" {
         ingress = ingress.note("affinity", "cookie");
+    }
+    if row.name.starts_with("auth-tls-") && row.name != "auth-tls-secret" {
+        ingress = ingress.note("auth-tls-secret", "ns/authorities");
+    }
+    if row.name == "x-forwarded-prefix" {
+        ingress = ingress.note("rewrite-target", "/x");
     }
     if row.name.starts_with("cors-") {
         ingress = ingress.note("enable-cors", "true");
@@ -112,6 +127,44 @@ fn a_bad_value_is_reported() {
     for row in all().filter(|row| !row.bad.is_empty()) {
         let found = codes(row, &with(row, row.bad));
         assert!(!found.is_empty(), "{}: {:?}", row.name, row.bad);
+    }
+}
+
+/// What comes of a canary with this annotation of ours, and with what it needs beside it.
+fn with_own(row: &Row, value: &str) -> Translation {
+    let mut it = canary("k").note("canary-weight", "5");
+    if row.name.starts_with("canary-by-cookie-") {
+        it = it.note("canary-by-cookie", "g");
+    }
+    if row.name == "canary-by-query-value" {
+        it = it.raw_note("splitter.io/canary-by-query", "q");
+    }
+    let it = it.raw_note(&format!("splitter.io/{}", row.name), value);
+    run(&[main("m").on("a", "/", "m"), it.on("a", "/", "c")])
+}
+
+#[test]
+fn each_annotation_of_ours_has_one_row() {
+    let names: Vec<_> = own().map(|row| row.name).collect();
+    assert_eq!(names, catalogue::OWN);
+}
+
+#[test]
+fn a_bad_value_of_ours_is_reported_and_a_good_one_is_not() {
+    let good = [
+        "^a+$",
+        "b",
+        "q",
+        "any value",
+        "10.0.0.0/8, ::1",
+        "client-address",
+        "0.5",
+        "x-variant",
+    ];
+    for (row, good) in own().zip(good) {
+        assert_eq!(codes(row, &with_own(row, good)), [""; 0], "{}", row.name);
+        let bad = codes(row, &with_own(row, row.bad));
+        assert!(!bad.is_empty(), "{}: {:?}", row.name, row.bad);
     }
 }
 
