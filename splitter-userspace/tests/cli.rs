@@ -142,6 +142,12 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "/nowhere/defaults.yaml",
         "cannot read the file",
     ),
+    (
+        "--configmap",
+        "SPLITTER_CONFIGMAP",
+        "nginx",
+        "such as ingress/edge",
+    ),
     ("--workers", "SPLITTER_WORKERS", "0", "from 1 to 1024"),
     ("--log-format", "SPLITTER_LOG_FORMAT", "xml", "json, text"),
     ("--access-log", "SPLITTER_ACCESS_LOG", "", "off, stdout"),
