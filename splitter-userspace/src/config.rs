@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod cluster;
+mod process;
 
 pub(crate) use cluster::is_name;
 pub use cluster::{ClusterSettings, NamespacedName, NamespacedNameError, Source, StatusSettings};
+pub use process::{BadDefault, ProcessDefaults};
 
 use crate::dataplane::{CpuError, Policy, Ranges, XdpKind};
 use crate::model::AddressSet;
@@ -120,7 +122,7 @@ pub enum AccessLog {
 }
 
 /// What is said for all Ingresses in one place, with the keys of ingress-nginx's ConfigMap
-/// (`--defaults`). Not looked at yet: `translate` says what is wrong with it.
+/// (`--defaults`, `--configmap`). Not looked at yet: `translate` says what is wrong with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defaults {
     /// Namespace of the ConfigMap; empty for a plain file.
@@ -153,7 +155,8 @@ pub struct ClassSettings {
     /// Annotation prefix (`--annotations-prefix`), default `nginx.ingress.kubernetes.io`;
     /// `splitter.io` is always accepted too.
     pub annotations_prefix: String,
-    /// What holds where an Ingress says nothing (`--defaults`), default nothing.
+    /// What holds where an Ingress says nothing (`--defaults`), default nothing. With `--configmap`
+    /// it is what that says at the moment.
     pub defaults: Arc<Defaults>,
     /// Do as ingress-nginx does where the default is to keep the effect of an annotation within its
     /// Ingress (`--strict-nginx`), default false: `use-regex` and `rewrite-target` make patterns of
@@ -351,15 +354,8 @@ pub enum SettingsError {
     #[error("--admin {0} is also an --http or --https address; give them different ports")]
     AdminIsHttp(SocketAddr),
     /// A setting of the defaults that cannot be read.
-    #[error("--defaults: {key} is {value:?}; {allowed}")]
-    Default {
-        /// The key.
-        key: &'static str,
-        /// As written.
-        value: String,
-        /// What it may be.
-        allowed: &'static str,
-    },
+    #[error("--defaults: {0}")]
+    Default(#[from] BadDefault),
     /// CPUs that cannot be had.
     #[error("--cpu-isolation: {0}")]
     Cpus(#[from] CpuError),

@@ -221,6 +221,12 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "perhaps",
         "perhaps",
     ),
+    (
+        "--configmap",
+        "SPLITTER_CONFIGMAP",
+        "nginx",
+        "such as ingress/edge",
+    ),
     ("--workers", "SPLITTER_WORKERS", "0", "from 1 to 1024"),
     ("--log-format", "SPLITTER_LOG_FORMAT", "xml", "json, text"),
     ("--access-log", "SPLITTER_ACCESS_LOG", "", "off, stdout"),

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use splitter_tests::backend::Backend;
+use splitter_tests::client;
 use splitter_tests::cluster::fake::FakeApi;
 use splitter_tests::cluster::instance::{self, ClusterSplitter};
 use splitter_tests::cluster::{base64, objects};
@@ -20,6 +21,7 @@ const INGRESSES: &str = "/apis/networking.k8s.io/v1/ingresses";
 const SERVICES: &str = "/api/v1/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/endpointslices";
 const SECRETS: &str = "/api/v1/secrets";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/ingress/configmaps";
 const NODES: &str = "/api/v1/nodes";
 
 /// A server with the Service `web`, whose endpoint is a backend, and an Ingress for `a.test`.
@@ -190,4 +192,82 @@ fn only_named_secrets_are_read_and_the_last_good_one_stays() {
     api.put(INGRESSES, &ingress("b"));
     await_status(&splitter, "b.test", 200);
     assert_eq!(splitter.shown("a.test"), pair.der());
+}
+
+fn config_map(data: &Value) -> Value {
+    json!({"metadata": {"name": "nginx", "namespace": "ingress"}, "data": data})
+}
+
+fn with_config_map(
+    api: &FakeApi,
+) -> (
+    splitter::config::Settings,
+    splitter::config::ClusterSettings,
+) {
+    let (settings, mut cluster) = settings(api);
+    cluster.config_map = Some("ingress/nginx".parse().unwrap());
+    (settings, cluster)
+}
+
+#[test]
+fn nothing_is_served_without_the_config_map_that_is_named() {
+    let (api, _backend) = cluster();
+    api.put_silently(
+        CONFIG_MAPS,
+        &config_map(&json!({"denylist-source-range": "127.0.0.0/8"})),
+    );
+    // It may keep somebody out, so no right to read it is no reason to go on.
+    api.refuse(CONFIG_MAPS, 403);
+    let starting = ClusterSplitter::begin(with_config_map(&api));
+    eventually("it was asked for twice", || api.asked(CONFIG_MAPS) >= 2);
+    assert!(!starting.serves());
+    api.relent(CONFIG_MAPS);
+    let splitter = starting.recv();
+    assert_eq!(splitter.get("a.test").status, 403);
+    api.put(CONFIG_MAPS, &config_map(&json!({})));
+    await_status(&splitter, "a.test", 200);
+}
+
+#[test]
+fn a_config_map_that_is_not_there_says_nothing() {
+    let (api, _backend) = cluster();
+    let splitter = ClusterSplitter::start(with_config_map(&api));
+    assert_eq!(splitter.get("a.test").status, 200);
+    assert_eq!(splitter.problems("nginx"), ["configmap-not-found"]);
+    api.put(
+        CONFIG_MAPS,
+        &config_map(&json!({"denylist-source-range": "127.0.0.0/8"})),
+    );
+    await_status(&splitter, "a.test", 403);
+    assert!(splitter.problems("nginx").is_empty());
+}
+
+#[test]
+fn settings_of_the_process_are_those_of_its_start() {
+    let (api, backend) = cluster();
+    let trusting = json!({"use-forwarded-headers": "true", "proxy-real-ip-cidr": "127.0.0.0/8"});
+    api.put_silently(CONFIG_MAPS, &config_map(&trusting));
+    let splitter = ClusterSplitter::start(with_config_map(&api));
+    let believed = || {
+        let fields = "X-Forwarded-For: 192.0.2.7\r\n";
+        let answer = client::get_with(splitter.http(), "a.test", "/", fields);
+        assert_eq!(answer.status, 200);
+        backend.last().field("x-real-ip") == Some("192.0.2.7")
+    };
+    assert!(believed());
+    assert!(splitter.problems("nginx").is_empty());
+
+    let changed = json!({"use-forwarded-headers": "no", "proxy-real-ip-cidr": "127.0.0.0/8"});
+    api.put(CONFIG_MAPS, &config_map(&changed));
+    eventually("both are told", || {
+        let problems = splitter.problems("nginx");
+        ["default-invalid", "default-needs-restart"]
+            .iter()
+            .all(|it| problems.contains(&(*it).to_owned()))
+    });
+    assert!(believed());
+    api.put(CONFIG_MAPS, &config_map(&trusting));
+    eventually("all is well again", || {
+        splitter.problems("nginx").is_empty()
+    });
 }

@@ -3,7 +3,8 @@
 use anyhow::Context as _;
 
 use super::certificates::secret_ref;
-use crate::config::{ClassSettings, Identity, NamespacedName, Source};
+use super::process;
+use crate::config::{ClassSettings, Identity, NamespacedName, ProcessDefaults, Source};
 use crate::k8s::{
     Cluster, ManifestWatcher, Manifests, Names, NodeFacts, Objects, Served, Translation, translate,
 };
@@ -19,7 +20,12 @@ pub enum Feed {
         manifests: Manifests,
     },
     /// A cluster.
-    Cluster(Box<Cluster>),
+    Cluster {
+        /// Its objects.
+        cluster: Box<Cluster>,
+        /// What its ConfigMap said about the process when that was started.
+        at_start: ProcessDefaults,
+    },
 }
 
 /// What the objects of one moment come to.
@@ -47,7 +53,10 @@ impl Feed {
             }),
             Source::Cluster(settings) => {
                 let cluster = Cluster::start((**settings).clone(), identity).await?;
-                Ok(Feed::Cluster(Box::new(cluster)))
+                Ok(Feed::Cluster {
+                    cluster: Box::new(cluster),
+                    at_start: ProcessDefaults::default(),
+                })
             }
         }
     }
@@ -56,7 +65,7 @@ impl Feed {
     pub fn name(&self) -> &'static str {
         match self {
             Feed::Manifests { .. } => "manifests",
-            Feed::Cluster(_) => "kube-sync",
+            Feed::Cluster { .. } => "kube-sync",
         }
     }
 
@@ -64,36 +73,48 @@ impl Feed {
     pub fn cluster(&self) -> Option<&Cluster> {
         match self {
             Feed::Manifests { .. } => None,
-            Feed::Cluster(cluster) => Some(cluster),
+            Feed::Cluster { cluster, .. } => Some(cluster),
         }
     }
 
     /// Says what is served from now on; a cluster's objects then say so.
     pub fn serves(&mut self, served: Served) {
-        if let Feed::Cluster(cluster) = self {
+        if let Feed::Cluster { cluster, .. } = self {
             cluster.serves(served);
         }
     }
 
     /// Says that nothing is served any more.
     pub async fn stop(&mut self) {
-        if let Feed::Cluster(cluster) = self {
+        if let Feed::Cluster { cluster, .. } = self {
             cluster.stop().await;
         }
     }
 
     /// Waits until there is something whole to read. May be cancelled.
     pub async fn synced(&mut self) {
-        if let Feed::Cluster(cluster) = self {
+        if let Feed::Cluster { cluster, .. } = self {
             cluster.synced().await;
         }
+    }
+
+    /// What the ConfigMap says about the process. To be asked once, when it starts: what it says
+    /// otherwise later is a Problem.
+    pub fn process(&mut self) -> ProcessDefaults {
+        let Feed::Cluster { cluster, at_start } = self else {
+            return ProcessDefaults::default();
+        };
+        if let Some(defaults) = cluster.defaults() {
+            (*at_start, _) = ProcessDefaults::read(&defaults);
+        }
+        at_start.clone()
     }
 
     /// Waits until something has changed and come to rest. May be cancelled: no change is lost.
     pub async fn changed(&mut self) {
         match self {
             Feed::Manifests { watcher, .. } => watcher.changed().await,
-            Feed::Cluster(cluster) => cluster.changed().await,
+            Feed::Cluster { cluster, .. } => cluster.changed().await,
         }
     }
 
@@ -109,8 +130,7 @@ impl Feed {
         names: Names,
         default: Option<&NamespacedName>,
     ) -> anyhow::Result<Reading> {
-        let (class, default) = (class.clone(), default.cloned());
-        let translate = move |objects: &Objects| with_default(objects, &class, default.as_ref());
+        let (mut class, default) = (class.clone(), default.cloned());
         match self {
             Feed::Manifests { manifests, .. } => {
                 let Source::Manifests(directory) = source else {
@@ -120,7 +140,7 @@ impl Feed {
                 let (taken, translation, problems) = blocking(move || {
                     let (mut objects, problems): (Objects, Vec<Problem>) = taken.reload();
                     objects.names = names;
-                    let translation = translate(&objects);
+                    let translation = with_default(&objects, &class, default.as_ref());
                     (taken, translation, problems)
                 })
                 .await?;
@@ -131,13 +151,19 @@ impl Feed {
                     nodes: None,
                 })
             }
-            Feed::Cluster(cluster) => {
+            Feed::Cluster { cluster, at_start } => {
                 let state = cluster.state().await;
                 let mut objects = state.objects;
                 objects.names = names;
+                let mut problems = Vec::from_iter(state.problem);
+                if let Some(defaults) = state.defaults {
+                    problems.extend(process::problems(&defaults, at_start));
+                    class.defaults = defaults;
+                }
+                let work = move || with_default(&objects, &class, default.as_ref());
                 Ok(Reading {
-                    translation: blocking(move || translate(&objects)).await?,
-                    problems: Vec::new(),
+                    translation: blocking(work).await?,
+                    problems,
                     nodes: Some(state.nodes),
                 })
             }

@@ -6,6 +6,7 @@ mod describe;
 mod feed;
 mod overrides;
 mod pools;
+mod process;
 mod publish;
 mod ranges;
 mod steering;
@@ -96,7 +97,7 @@ impl Instance {
     ///
     /// # Errors
     /// As [`run`].
-    pub async fn start(settings: Settings) -> anyhow::Result<Self> {
+    pub async fn start(mut settings: Settings) -> anyhow::Result<Self> {
         let registry = registry(&settings);
         let log = AccessLog::start(&settings.access_log, settings.log_format, &registry)?;
         let admin = TcpListener::bind(settings.admin).await.with_context(|| {
@@ -140,6 +141,7 @@ impl Instance {
         steering.announce(admin_addr);
 
         feed.synced().await;
+        settings.add(&feed.process());
         let mut names = NameResolver::start(&settings.names.servers);
         let mut served = reload(
             &mut feed,

@@ -32,7 +32,7 @@ pub struct ClassArgs {
     pub annotations_prefix: String,
 
     /// File with what holds where an Ingress says nothing: a ConfigMap of ingress-nginx, or its
-    /// keys and values alone.
+    /// keys and values alone. In a cluster --configmap follows the ConfigMap itself.
     #[arg(long, env = "SPLITTER_DEFAULTS", value_name = "FILE", value_parser = defaults)]
     pub defaults: Option<Arc<Defaults>>,
     /// Do as ingress-nginx does with use-regex and rewrite-target: make patterns of all paths of

@@ -31,6 +31,15 @@ pub struct ClusterArgs {
     #[arg(long, env = "SPLITTER_INGRESS_SELECTOR", value_name = "LABELS")]
     pub ingress_selector: Option<String>,
 
+    /// ConfigMap of ingress-nginx with what holds where an Ingress says nothing; followed
+    #[arg(
+        long,
+        env = "SPLITTER_CONFIGMAP",
+        value_name = "NAMESPACE/NAME",
+        conflicts_with_all = ["manifests", "defaults"]
+    )]
+    pub configmap: Option<NamespacedName>,
+
     /// Node that this runs on: its addresses are our own, its pods are near
     #[arg(long, env = "SPLITTER_NODE_NAME", value_name = "NAME", value_parser = name)]
     pub node_name: Option<String>,
@@ -110,6 +119,7 @@ impl From<ClusterArgs> for ClusterSettings {
     fn from(args: ClusterArgs) -> Self {
         ClusterSettings {
             secrets: Vec::new(),
+            config_map: args.configmap,
             kubeconfig: args.kubeconfig,
             namespace: args.watch_namespace,
             ingress_selector: args.ingress_selector,
@@ -167,6 +177,8 @@ mod tests {
     struct Line {
         #[arg(long)]
         manifests: Option<PathBuf>,
+        #[arg(long)]
+        defaults: Option<PathBuf>,
         #[command(flatten)]
         cluster: ClusterArgs,
     }
@@ -181,6 +193,7 @@ mod tests {
     fn nothing_said_is_every_default() {
         let expected = ClusterSettings {
             secrets: Vec::new(),
+            config_map: None,
             kubeconfig: None,
             namespace: None,
             ingress_selector: None,
@@ -194,6 +207,7 @@ mod tests {
     fn every_flag_sets_its_field() {
         let expected = ClusterSettings {
             secrets: Vec::new(),
+            config_map: Some("in/nginx".parse().unwrap()),
             kubeconfig: Some("/k".into()),
             namespace: Some("shop".to_owned()),
             ingress_selector: Some("a=b,c!=d".to_owned()),
@@ -213,6 +227,7 @@ mod tests {
         };
         let found = parse(&[
             "--kubeconfig=/k",
+            "--configmap=in/nginx",
             "--watch-namespace=shop",
             "--ingress-selector=a=b,c!=d",
             "--node-name=n1",

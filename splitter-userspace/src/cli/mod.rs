@@ -3,6 +3,8 @@
 pub mod check;
 pub mod class_args;
 mod cluster_args;
+#[cfg(test)]
+mod deploy_tests;
 pub mod detach;
 pub mod explain;
 pub mod instance;

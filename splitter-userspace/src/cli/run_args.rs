@@ -15,10 +15,9 @@ use super::steer_args::SteerArgs;
 use super::tls_args::TlsArgs;
 use super::values;
 use crate::config::{
-    AccessLog, ClassSettings, ClusterSettings, Defaults, Identity, LogFormat, NameSettings,
+    AccessLog, ClassSettings, ClusterSettings, Identity, LogFormat, NameSettings, ProcessDefaults,
     Settings, SettingsError, Source, Steering,
 };
-use crate::model::AddressSet;
 
 /// Flags of `splitter run`. Each is also an environment variable; a list there is separated by
 /// commas.
@@ -235,7 +234,7 @@ impl TryFrom<RunArgs> for Settings {
             timeouts: args.timeouts.into(),
             limits: args.limits.into(),
         };
-        Ok(Settings {
+        let mut settings = Settings {
             source: match args.manifests {
                 Some(directory) => Source::Manifests(directory),
                 None => Source::Cluster(Box::new(ClusterSettings {
@@ -253,15 +252,13 @@ impl TryFrom<RunArgs> for Settings {
             workers: general.workers.unwrap_or(general.usable_cpus),
             log_format: args.log_format.into(),
             access_log: args.access_log,
-            use_forwarded_headers: args.use_forwarded_headers
-                || switch(&class.defaults, "use-forwarded-headers")?,
+            use_forwarded_headers: args.use_forwarded_headers,
             names: NameSettings {
                 servers: args.dns_server,
                 allow_local: args.allow_local_external_names,
             },
-            use_proxy_protocol: args.use_proxy_protocol
-                || switch(&class.defaults, "use-proxy-protocol")?,
-            proxy_real_ip: real_ip(args.proxy_real_ip_cidr, &class.defaults)?,
+            use_proxy_protocol: args.use_proxy_protocol,
+            proxy_real_ip: args.proxy_real_ip_cidr.into_iter().collect(),
             class,
             drain_timeout: args.drain_timeout,
             timeouts: general.timeouts,
@@ -270,34 +267,13 @@ impl TryFrom<RunArgs> for Settings {
                 pod_namespace: args.pod_namespace,
                 pod_name: args.pod_name,
             },
-        })
-    }
-}
-
-/// A setting of the process in the defaults, off if it is not there.
-fn switch(defaults: &Defaults, key: &'static str) -> Result<bool, SettingsError> {
-    match defaults.values.get(key).map(|value| value.trim()) {
-        None | Some("false" | "") => Ok(false),
-        Some("true") => Ok(true),
-        Some(value) => Err(SettingsError::Default {
-            key,
-            value: value.to_owned(),
-            allowed: "it may be true or false",
-        }),
-    }
-}
-
-/// The ranges of the flag; or those of the defaults, where the flag is left at everybody.
-fn real_ip(flag: Vec<IpNet>, defaults: &Defaults) -> Result<AddressSet, SettingsError> {
-    let flag: AddressSet = flag.into_iter().collect();
-    let key = "proxy-real-ip-cidr";
-    match defaults.values.get(key) {
-        Some(value) if flag.is_all() => value.parse().map_err(|_| SettingsError::Default {
-            key,
-            value: value.clone(),
-            allowed: "it may be a list such as 10.0.0.0/8,2001:db8::/32",
-        }),
-        _ => Ok(flag),
+        };
+        let (process, bad) = ProcessDefaults::read(&settings.class.defaults);
+        if let Some(bad) = bad.into_iter().next() {
+            return Err(bad.into());
+        }
+        settings.add(&process);
+        Ok(settings)
     }
 }
 

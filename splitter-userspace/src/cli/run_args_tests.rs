@@ -7,7 +7,7 @@ use clap::Parser;
 use super::*;
 use crate::config::{DataplaneSettings, Limits, NamespacedName, PoolSettings, Timeouts};
 
-#[derive(Parser)]
+#[derive(Debug, Parser)]
 struct Line {
     #[command(flatten)]
     run: RunArgs,
@@ -194,6 +194,17 @@ fn without_manifests_the_cluster_says_what_to_do() {
 fn any_free_port_may_be_asked_for_everywhere() {
     let all = settings(&["--http=127.0.0.1:0", "--admin=127.0.0.1:0"]);
     assert!(all.is_ok(), "{all:?}");
+}
+
+#[test]
+fn defaults_have_one_source() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let defaults = format!("--defaults={}", file.path().display());
+    for other in ["--manifests=m", defaults.as_str()] {
+        let line = ["splitter", "--configmap=in/nginx", other];
+        let error = Line::try_parse_from(line).unwrap_err().to_string();
+        assert!(error.contains("cannot be used with"), "{error}");
+    }
 }
 
 #[test]

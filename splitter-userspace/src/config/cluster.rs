@@ -28,6 +28,8 @@ pub struct ClusterSettings {
     pub node_name: Option<String>,
     /// Secrets that are read although no Ingress names them (`--default-ssl-certificate`).
     pub secrets: Vec<NamespacedName>,
+    /// The ConfigMap that says what holds where an Ingress says nothing (`--configmap`).
+    pub config_map: Option<NamespacedName>,
     /// What is written back.
     pub status: StatusSettings,
 }

@@ -175,6 +175,7 @@ fn list(state: &State, path: &str) -> Option<Value> {
     let known = state.objects.get(path);
     let is_list = known.is_some()
         || [
+            "configmaps",
             "ingresses",
             "ingressclasses",
             "services",

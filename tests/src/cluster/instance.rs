@@ -44,6 +44,7 @@ pub fn settings(kubeconfig: &Path, pod: &str, node: &str) -> (Settings, ClusterS
         ingress_selector: None,
         node_name: Some(node.to_owned()),
         secrets: Vec::new(),
+        config_map: None,
         status: StatusSettings {
             // Short, so that tests need not wait long for a leader that was killed.
             election_ttl: Duration::from_secs(3),
@@ -89,10 +90,14 @@ impl ClusterSplitter {
         self.http
     }
 
+    /// Where requests over TLS go.
+    pub fn https(&self) -> SocketAddr {
+        self.https.expect("the splitter listens for TLS")
+    }
+
     /// The certificate that a client of `name` is shown.
     pub fn shown(&self, name: &str) -> CertificateDer<'static> {
-        let https = self.https.expect("the splitter listens for TLS");
-        crate::tls::shown(https, Some(name))
+        crate::tls::shown(self.https(), Some(name))
     }
 
     /// A GET on a connection of its own.

@@ -1,8 +1,12 @@
 //! What must not be noticed.
 
+use std::net::SocketAddr;
+
+use serde_json::json;
 use splitter_tests::cluster::instance::ClusterSplitter;
 use splitter_tests::cluster::{objects, pod, pod_ip};
 use splitter_tests::eventually;
+use splitter_tests::tls::Authority;
 
 use crate::world::{Load, World, await_share};
 
@@ -42,6 +46,37 @@ pub fn rolling_endpoints_lose_no_request(world: &mut World) {
         });
         world.put(&objects::slice(&ns, "web", &numbers(&pods), &[]));
         drop(backend);
+        load.await_more(20);
+    }
+    load.assert_none_failed();
+}
+
+pub fn certificates_change_under_load(world: &mut World) {
+    let ns = world.namespace();
+    let _pod = pod(1, "stable");
+    world.put_service(&ns, "stable", 1);
+    let authority = Authority::new("tests");
+    let mut pair = authority.issue(&["rotated.test"]);
+    world.put(&objects::tls_secret(&ns, "cert", &pair));
+    let mut ingress = objects::ingress(&ns, "tls", "rotated.test", "stable");
+    ingress["spec"]["tls"] = json!([{"hosts": ["rotated.test"], "secretName": "cert"}]);
+    world.put(&ingress);
+    let (mut settings, mut cluster) = world.settings();
+    settings.https = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+    cluster.status.update = false;
+    cluster.status.events = false;
+    let splitter = ClusterSplitter::start((settings, cluster));
+    assert_eq!(splitter.shown("rotated.test"), pair.der());
+
+    // Whoever trusts the authority is shown one of its certificates in every handshake.
+    let load = Load::over_tls(&splitter, "rotated.test", &authority);
+    load.await_more(20);
+    for _ in 0..5 {
+        pair = authority.issue(&["rotated.test"]);
+        world.put(&objects::tls_secret(&ns, "cert", &pair));
+        eventually("the new certificate is shown", || {
+            splitter.shown("rotated.test") == pair.der()
+        });
         load.await_more(20);
     }
     load.assert_none_failed();

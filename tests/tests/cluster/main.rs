@@ -11,6 +11,7 @@
 )]
 #![allow(clippy::print_stdout, reason = "it is a harness too")]
 
+mod defaults;
 mod failures;
 mod leaders;
 mod rights;
@@ -45,6 +46,14 @@ const TESTS: &[(&str, Test)] = &[
     (
         "certificates_come_from_named_secrets",
         routing::certificates_come_from_named_secrets,
+    ),
+    (
+        "certificates_change_under_load",
+        failures::certificates_change_under_load,
+    ),
+    (
+        "a_config_map_says_what_holds_for_all",
+        defaults::a_config_map_says_what_holds_for_all,
     ),
     (
         "a_storm_of_changes_ends_in_the_last_one",

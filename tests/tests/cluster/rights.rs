@@ -42,6 +42,14 @@ pub fn what_is_not_granted_is_refused(world: &mut World) {
             own.get(&format!("/api/v1/namespaces/{ns}/configmaps/a")),
         ),
         (
+            "another ConfigMap",
+            own.get("/api/v1/namespaces/splitter/configmaps?fieldSelector=metadata.name=other"),
+        ),
+        (
+            "all ConfigMaps",
+            own.get("/api/v1/namespaces/splitter/configmaps"),
+        ),
+        (
             "pods elsewhere",
             own.get(&format!("/api/v1/namespaces/{ns}/pods")),
         ),

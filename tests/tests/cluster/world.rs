@@ -1,5 +1,6 @@
 //! What every test starts from: a control plane with splitter installed on it.
 
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,6 +14,7 @@ use splitter_tests::cluster::instance::{self, ClusterSplitter};
 use splitter_tests::cluster::plane::ControlPlane;
 use splitter_tests::cluster::{objects, pod_ip};
 use splitter_tests::eventually;
+use splitter_tests::tls::{self, Authority};
 
 /// What is shipped.
 pub const INSTALLATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/splitter.yaml");
@@ -184,14 +186,26 @@ pub struct Load {
 
 impl Load {
     pub fn start(splitter: &ClusterSplitter, host: &str) -> Self {
+        let addr = splitter.http();
+        Load::of(move || Client::connect(addr), host)
+    }
+
+    /// The same over TLS, by a client that trusts one authority.
+    pub fn over_tls(splitter: &ClusterSplitter, host: &str, authority: &Authority) -> Self {
+        let (addr, config) = (splitter.https(), Arc::new(authority.client()));
+        let name = host.to_owned();
+        Load::of(move || tls::connect(addr, &name, &config), host)
+    }
+
+    fn of<S: Read + Write>(connect: impl Fn() -> Client<S> + Send + 'static, host: &str) -> Self {
         let (stop, sent) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
-        let (addr, host) = (splitter.http(), host.to_owned());
+        let host = host.to_owned();
         let (ended, counted) = (stop.clone(), sent.clone());
         let thread = std::thread::spawn(move || {
             let mut failed = Vec::new();
-            let mut kept = Client::connect(addr);
+            let mut kept = connect();
             while !ended.load(Ordering::Relaxed) {
-                for answer in [kept.get(&host, "/"), Client::connect(addr).get(&host, "/")] {
+                for answer in [kept.get(&host, "/"), connect().get(&host, "/")] {
                     if answer.status != 200 {
                         failed.push(format!("{}: {}", answer.status, answer.text()));
                     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use k8s_openapi::api::core::v1::{Node, Pod, PodSpec, PodStatus, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, PodSpec, PodStatus, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -124,6 +124,20 @@ impl Kept for Node {
             *status = Default::default();
             status.addresses = addresses;
         }
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self == other
+    }
+}
+
+impl Kept for ConfigMap {
+    /// Keys and values.
+    fn trim(&mut self) {
+        trim(&mut self.metadata);
+        self.metadata.annotations = None;
+        self.metadata.labels = None;
+        self.binary_data = None;
     }
 
     fn same(&self, other: &Self) -> bool {

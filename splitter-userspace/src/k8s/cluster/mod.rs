@@ -3,6 +3,7 @@
 //! One watch of each kind fills a store (`reflect`, `store`, `kept`); bursts of changes are waited
 //! out (`signal`); then the whole state is taken at once, as from manifests.
 
+mod config_map;
 mod connect;
 mod kept;
 mod nodes;
@@ -16,7 +17,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
@@ -32,7 +33,9 @@ pub use scribe::{Served, Written};
 pub use signal::{BURST_LIMIT, QUIET};
 
 use super::objects::{Objects, Sourced};
-use crate::config::{ClusterSettings, Identity};
+use crate::config::{ClusterSettings, Defaults, Identity};
+use crate::model::Problem;
+use config_map::Followed;
 use kept::Kept;
 use reflect::{Failures, Reflector};
 use scribe::{Desk, Scribe};
@@ -56,6 +59,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub struct Cluster {
     settings: ClusterSettings,
     stores: Stores,
+    config_map: Option<Followed>,
     secrets: Secrets,
     bursts: Bursts,
     signals: Signals,
@@ -83,6 +87,8 @@ struct Stores {
     slices: Store<EndpointSlice>,
     secrets: Store<PartialObjectMeta<Secret>>,
     nodes: Store<Node>,
+    /// At most the one that is named.
+    config_maps: Store<ConfigMap>,
 }
 
 /// What a cluster says at one moment.
@@ -91,6 +97,10 @@ pub struct ClusterState {
     pub objects: Objects,
     /// What Nodes say about addresses.
     pub nodes: NodeFacts,
+    /// What the ConfigMap says; none without `--configmap`.
+    pub defaults: Option<Arc<Defaults>>,
+    /// That the ConfigMap is not there.
+    pub problem: Option<Problem>,
 }
 
 /// How often the watch of each kind has failed, by its name in the plural. Cheap to clone.
@@ -124,6 +134,7 @@ impl Cluster {
             tasks: JoinSet::new(),
         };
         watches.start(&stores);
+        let config_map = watches.config_map(&stores);
         let published = watches.published();
         let (failures, tasks) = (watches.failures, watches.tasks);
         let desk = Desk {
@@ -144,6 +155,7 @@ impl Cluster {
             bursts: Bursts::new(Arc::clone(&signals.content)),
             settings,
             stores,
+            config_map,
             signals,
             failures,
             _watches: tasks,
@@ -153,7 +165,8 @@ impl Cluster {
     /// Waits until a whole list of every kind was read, and the Secrets that are named, as far as
     /// that is possible. May be cancelled.
     pub async fn synced(&mut self) {
-        while !self.stores.are_filled() {
+        while !(self.stores.are_filled() && self.config_map.as_ref().is_none_or(Followed::is_read))
+        {
             self.bursts.over().await;
         }
         for _ in 0..SECRET_TRIES {
@@ -163,6 +176,11 @@ impl Cluster {
             }
             tokio::time::sleep(SECRET_PAUSE).await;
         }
+    }
+
+    /// What the ConfigMap says now; none without `--configmap`.
+    pub fn defaults(&self) -> Option<Arc<Defaults>> {
+        Some(self.config_map.as_ref()?.defaults().0)
     }
 
     /// Waits for a change and for the end of its burst. May be cancelled: no change is lost.
@@ -183,7 +201,11 @@ impl Cluster {
         }
         let nodes = self.stores.nodes.all();
         let own = self.settings.node_name.as_deref();
+        let said = self.config_map.as_ref().map(Followed::defaults);
+        let (defaults, problem) = said.unzip();
         ClusterState {
+            defaults,
+            problem: problem.flatten(),
             nodes: NodeFacts::of(nodes.iter().map(|it| &**it), own),
             objects: Objects {
                 ingresses: sourced(ingresses),
@@ -313,6 +335,19 @@ impl Watches<'_> {
             self.spawn("publish-service", api, config, &store, true);
         }
         store
+    }
+
+    /// The ConfigMap with the defaults, wherever it is. What may keep somebody out is in it, so
+    /// nothing is served before it was asked for.
+    fn config_map(&mut self, stores: &Stores) -> Option<Followed> {
+        let name = self.settings.config_map.clone()?;
+        let store = stores.config_maps.clone();
+        let api = Api::namespaced(self.client.clone(), &name.namespace);
+        // The right to a list of one name is given to who asks for that name only.
+        let selector = format!("metadata.name={}", name.name);
+        let config = watcher::Config::default().any_semantic().fields(&selector);
+        self.spawn("configmaps", api, config, &store, false);
+        Some(Followed { name, store })
     }
 
     fn namespaced<K>(&mut self, kind: &'static str, store: &Store<K>, config: watcher::Config)

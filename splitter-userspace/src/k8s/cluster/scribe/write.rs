@@ -92,6 +92,7 @@ impl Scribe {
             Kind::Service => uid(&stores.services, &key),
             Kind::EndpointSlice => uid(&stores.slices, &key),
             Kind::Secret => uid(&stores.secrets, &key),
+            Kind::ConfigMap => uid(&stores.config_maps, &key),
             _ => None,
         }
     }
