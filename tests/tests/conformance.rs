@@ -2,18 +2,18 @@
 //! over `--manifests`: 30 runs of five features. Each request is made on a connection of its own,
 //! and the first one counts, as there.
 //!
-//! HTTPS is not served yet, so of the one scenario that needs it only the routing is checked here,
-//! in cleartext. There is no status without a cluster, so the scenario of the class checks that
-//! nothing is served.
+//! There is no status without a cluster, so the scenario of the class checks that nothing is served.
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use serde_json::Value;
 use splitter_tests::backend::Backend;
 use splitter_tests::client::{Answer, Client};
 use splitter_tests::instance::Splitter;
 use splitter_tests::manifests::Manifests;
+use splitter_tests::tls::{self, Authority, Pair};
 
 /// What the suite's client names itself.
 const AGENT: &str = "Go-http-client/1.1";
@@ -101,38 +101,58 @@ mod host_rules {
     struct Hosts {
         _backends: [Backend; 2],
         splitter: Splitter,
+        authority: Authority,
+        pair: Pair,
     }
 
     fn setup() -> Hosts {
         let backends = ["wildcard-foo-com", "foo-bar-com"].map(|it| Backend::echoing(it, "pod"));
-        let splitter = Splitter::start(
+        let authority = Authority::new("conformance");
+        let pair = authority.issue(&["foo.bar.com"]);
+        let splitter = Splitter::start_with(
             &Manifests::new()
+                .raw(&pair.secret("conformance-tls"))
                 .service("wildcard-foo-com", &[backends[0].addr()])
                 .service("foo-bar-com", &[backends[1].addr()])
                 .raw(
                     "apiVersion: networking.k8s.io/v1\nkind: Ingress\n\
-                     metadata: {name: host-rules, namespace: demo}\nspec:\n  rules:\n  \
+                     metadata: {name: host-rules, namespace: demo}\nspec:\n  tls:\n  \
+                     - {hosts: [foo.bar.com], secretName: conformance-tls}\n  rules:\n  \
                      - host: \"*.foo.com\"\n    http: {paths: [{path: /, pathType: Prefix, \
                      backend: {service: {name: wildcard-foo-com, port: {number: 80}}}}]}\n  \
                      - host: foo.bar.com\n    http: {paths: [{path: /, pathType: Prefix, \
                      backend: {service: {name: foo-bar-com, port: {name: http}}}}]}\n",
                 ),
+            |settings| settings.https = vec!["127.0.0.1:0".parse().expect("an address")],
         );
         Hosts {
             _backends: backends,
             splitter,
+            authority,
+            pair,
         }
     }
 
-    /// In cleartext; the certificate is a matter of the TLS tests.
     #[test]
     fn exact_host_asked_by_https() {
-        served(&setup().splitter, "GET", "foo.bar.com", "/", "foo-bar-com");
+        let hosts = setup();
+        let addr = hosts.splitter.https();
+        assert_eq!(tls::shown(addr, Some("foo.bar.com")), hosts.pair.der());
+        let config = Arc::new(hosts.authority.client());
+        let mut client = tls::connect(addr, "foo.bar.com", &config);
+        let answer = client.get("foo.bar.com", "/");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let echo: Value = serde_json::from_slice(&answer.body).expect("an echo");
+        assert_eq!(echo["service"], "foo-bar-com");
+        assert_eq!(echo["host"], "foo.bar.com");
     }
 
+    /// The suite's client follows the redirect.
     #[test]
     fn exact_host() {
-        served(&setup().splitter, "GET", "foo.bar.com", "/", "foo-bar-com");
+        let answer = request(setup().splitter.http(), "GET", "foo.bar.com", "/");
+        assert_eq!(answer.status, 308);
+        assert_eq!(answer.field("location"), Some("https://foo.bar.com"));
     }
 
     #[test]
