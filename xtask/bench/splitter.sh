@@ -9,9 +9,6 @@
 available() { command -v "$SPLITTER" >/dev/null; }
 version() { "$SPLITTER" version | sed 's/^splitter //'; }
 
-# There is no TLS yet.
-only() { echo keepalive keepalive-rate close close-rate large post h2c routes reload weights syscalls; }
-
 # Ingresses of every host, a thousand hosts a file. Arguments: beginning of the files' names, suffix
 # of the Ingresses' names, their Service, their annotations.
 ingresses() {
@@ -46,11 +43,23 @@ endpoints: [{addresses: [127.0.0.1]}]
 YAML
 }
 
+# The certificate that every host is served with, as a Secret.
+certificate() {
+    cat <<YAML
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: certificate, namespace: bench}
+type: kubernetes.io/tls
+data: {tls.crt: $(base64 -w0 "$CERT"), tls.key: $(base64 -w0 "$KEY")}
+YAML
+}
+
 configure() {
     local prefix=nginx.ingress.kubernetes.io
     if [ ! -d "$WORK/manifests" ]; then
         mkdir "$WORK/manifests"
-        { service stable "$STABLE_PORT"; service canary "$CANARY_PORT"; } >"$WORK/manifests/services.yaml"
+        { service stable "$STABLE_PORT"; service canary "$CANARY_PORT"; certificate; } >"$WORK/manifests/services.yaml"
         ingresses "$WORK/manifests/routes" '' stable ''
     fi
     mkdir -p "$WORK/next"
@@ -61,7 +70,8 @@ configure() {
 start() {
     reload
     exec "$SPLITTER" run --manifests "$WORK/manifests" --http "127.0.0.1:$HTTP_PORT" \
-        --admin "127.0.0.1:$ADMIN_PORT" --https off --workers 1 --steering none --access-log off
+        --admin "127.0.0.1:$ADMIN_PORT" --https "127.0.0.1:$TLS_PORT" \
+        --default-ssl-certificate bench/certificate --workers 1 --steering none --access-log off
 }
 
 # What configure wrote is taken up from here on, so that the time it takes counts.
