@@ -35,7 +35,9 @@ pub(super) const TOP: &[&str] = &["lib", "main"];
 pub(super) const CRATES: &[(&[&str], &[&str])] = &[
     (&["aya", "aya_log"], &["dataplane"]),
     (&["kube", "k8s_openapi"], &["k8s"]),
-    (&["notify", "serde_norway"], &["k8s"]),
+    (&["notify"], &["k8s"]),
+    // In `cli` by the test that reads what is shipped for clusters.
+    (&["serde_norway"], &["k8s", "cli"]),
     (&["hyper", "hyper_util"], &["proxy", "admin", "app"]),
     (&["http_body", "http_body_util"], &["proxy", "admin", "app"]),
     (&["socket2"], &["proxy", "dataplane", "app"]),

@@ -27,12 +27,11 @@ use std::time::Duration;
 use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::unix::AsyncFd;
 
+use super::clock::{Clock, Tick};
+use super::flush::Flusher;
 use held::Held;
 pub use held::{HOLD, HOLD_MAX};
 pub use session::{HandshakeError, Session};
-
-use super::clock::{Clock, Tick};
-use super::flush::Flusher;
 
 /// How a flush ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
