@@ -200,6 +200,8 @@ fn prepare(
         journal.visit = Visit::of(&affinity.cookie, &parts.headers, encrypted);
     }
     let split = place.location().and_then(|it| it.split.policy.as_deref());
+    // What the default backend is sent, and how it is spoken to, is nothing for the pods.
+    let split = split.filter(|_| !stands_in);
     let mirrors = split.map_or(&[][..], |it| &it.mirrors);
     let plain = policy.is_none() && mirrors.is_empty();
     let mut prepared = Prepared {

@@ -121,3 +121,30 @@ fn a_bad_share_is_reported_and_copies_nothing() {
     }
     assert_eq!(canary.seen().len(), 0);
 }
+
+/// The default backend is asked in other terms than the pods, so what it is sent is no copy for them.
+#[test]
+fn what_the_default_backend_answers_is_not_copied() {
+    let (pages, canary) = (Backend::named("pages"), Backend::named("canary"));
+    let notes = [("default-backend", "pages"), ("backend-protocol", "HTTPS")];
+    let splitter = Splitter::start(
+        &Manifests::new()
+            .ingress("web", "a.test", "/", "Prefix", "app", &notes)
+            .canary("web-canary", "a.test", "/", "app-canary", &[ALL])
+            .service("app", &[])
+            .service("app-canary", &[canary.addr()])
+            .service("pages", &[pages.addr()]),
+    );
+    let mut client = splitter.client();
+    // A copy of the first would have arrived long before the last is answered.
+    for _ in 0..20 {
+        assert_eq!(client.get("a.test", "/").text(), "pages");
+    }
+    assert_eq!(canary.connections(), 0);
+    assert_eq!(
+        splitter
+            .metrics()
+            .sum("splitter_mirrored_requests_total", &[]),
+        0.0
+    );
+}

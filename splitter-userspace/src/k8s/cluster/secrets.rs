@@ -114,7 +114,7 @@ fn held(mut secret: Secret) -> Held {
     }
 }
 
-/// The Secrets that these Ingresses name.
+/// The Secrets of their own namespaces that these Ingresses name.
 pub(super) fn named<'a>(ingresses: impl IntoIterator<Item = &'a Ingress>) -> BTreeSet<Key> {
     let mut keys = BTreeSet::new();
     for ingress in ingresses {
@@ -125,9 +125,11 @@ pub(super) fn named<'a>(ingresses: impl IntoIterator<Item = &'a Ingress>) -> BTr
         let annotations = ingress.metadata.annotations.iter().flatten();
         let annotations = annotations.filter(|(key, _)| key.ends_with(ANNOTATION_ENDING));
         for text in tls.chain(annotations.map(|(_, value)| value.trim())) {
-            let (namespace, name) = text.split_once('/').unwrap_or((namespace, text));
-            // Anything else would be a path, and not of a Secret.
-            if crate::config::is_name(namespace) && crate::config::is_name(name) {
+            let (of, name) = text.split_once('/').unwrap_or((namespace, text));
+            // `translate` refuses those of other namespaces, so they are not even read. What is no
+            // name would be a path, and not of a Secret.
+            if of == namespace && crate::config::is_name(namespace) && crate::config::is_name(name)
+            {
                 keys.insert((namespace.into(), name.into()));
             }
         }
@@ -147,7 +149,8 @@ mod tests {
         let ingress: Ingress = serde_json::from_value(json!({
             "metadata": {"name": "a", "namespace": "shop", "annotations": {
                 "nginx.ingress.kubernetes.io/auth-secret": "users",
-                "nginx.ingress.kubernetes.io/auth-tls-secret": "other/ca",
+                "nginx.ingress.kubernetes.io/auth-tls-secret": "shop/ca",
+                "nginx.ingress.kubernetes.io/proxy-ssl-secret": "other/ca",
                 "nginx.ingress.kubernetes.io/auth-secret-type": "auth-file",
                 "splitter.io/x-secret": "../../nodes/x",
             }},
@@ -160,7 +163,7 @@ mod tests {
         }))
         .unwrap();
         let found = named([&ingress]);
-        let expected = [("other", "ca"), ("shop", "cert"), ("shop", "users")];
+        let expected = [("shop", "ca"), ("shop", "cert"), ("shop", "users")];
         let expected = expected.map(|(namespace, name)| (namespace.into(), name.into()));
         assert_eq!(found, BTreeSet::from(expected));
     }
