@@ -109,18 +109,14 @@ impl Write for ClientIo {
     }
 }
 
-/// The backend's side: where the HTTP/1 codec reads and writes.
-pub enum Wire {
-    /// Cleartext.
-    Plain(Rc<Socket>),
-}
+/// The backend's side: where the HTTP/1 codec reads and writes. Whether there is TLS is the
+/// socket's business.
+pub struct Wire(pub Rc<Socket>);
 
 impl Wire {
     /// The connection below, for its deadlines.
     pub fn socket(&self) -> &Rc<Socket> {
-        match self {
-            Wire::Plain(socket) => socket,
-        }
+        &self.0
     }
 
     /// Reads up to `most` bytes to the end of `buf`. `Ready(Ok(0))` is the end of the stream.
@@ -134,9 +130,7 @@ impl Wire {
         let spare = buf.spare_capacity_mut();
         let offered = spare.len().min(most);
         let spare = spare.get_mut(..offered).unwrap_or_default();
-        let n = match self {
-            Wire::Plain(socket) => ready!(socket.poll_read(cx, spare))?,
-        };
+        let n = ready!(self.0.poll_read(cx, spare))?;
         let filled = buf.len() + n.min(offered);
         // SAFETY: `poll_read` has initialised the first `n` bytes behind the old length, and no more
         // than it was offered.
@@ -150,16 +144,12 @@ impl Wire {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self {
-            Wire::Plain(socket) => socket.poll_write(cx, bufs),
-        }
+        self.0.poll_write(cx, bufs)
     }
 
     /// Has `write` append what is to be sent at the end of the turn: heads and other small things,
     /// which are taken even when the peer does not read.
     pub fn write_with(&self, write: impl FnOnce(&mut Vec<u8>)) {
-        match self {
-            Wire::Plain(socket) => socket.hold(write),
-        }
+        self.0.hold(write);
     }
 }

@@ -114,7 +114,7 @@ impl Upstream {
             secured.map_err(tls_failure)?;
         }
         Ok(Box::new(Upstream {
-            wire: Wire::Plain(socket),
+            wire: Wire(socket),
             endpoint,
             identity: terms.identity(),
             buf: BytesMut::new(),
@@ -404,7 +404,7 @@ impl Upstream {
         if self.sending.is_some() {
             return None;
         }
-        let Wire::Plain(socket) = self.wire;
+        let Wire(socket) = self.wire;
         Some(Tunnel {
             socket,
             early: self.buf.freeze(),
