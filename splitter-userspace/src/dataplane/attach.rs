@@ -13,6 +13,7 @@ use aya::programs::{ProgramError, SkLookup, Xdp, XdpError, XdpMode};
 use super::error::DataplaneError;
 use super::netlink::{self, Interface};
 use super::pin::pin_error;
+use super::sys;
 
 /// What the pins of links begin with.
 pub(super) const LINK_PREFIX: &str = "link_";
@@ -53,7 +54,7 @@ pub(super) struct Attached {
 enum Link {
     Lookup(SkLookupLink),
     Xdp(XdpLink),
-    Pinned(PinnedLink),
+    Pinned,
 }
 
 impl Attached {
@@ -67,11 +68,11 @@ impl Attached {
                 // Attached without a link, as very old drivers need it.
                 Err(error) => return Err(failed(io::Error::other(LinkError::to_string(&error)))),
             },
-            Link::Pinned(_) => return Ok(self),
+            Link::Pinned => return Ok(self),
         };
         match link.pin(&self.pin) {
-            Ok(link) => Ok(Attached {
-                link: Link::Pinned(link),
+            Ok(_) => Ok(Attached {
+                link: Link::Pinned,
                 pin: self.pin,
             }),
             Err(error) => Err(failed(io::Error::other(error.to_string()))),
@@ -82,9 +83,8 @@ impl Attached {
 impl Attached {
     /// Detaches, whether it is kept or not.
     pub(super) fn release(self) -> Result<(), DataplaneError> {
-        let failed = pin_error("cannot unpin", &self.pin);
         match self.link {
-            Link::Pinned(link) => link.unpin().map(drop).map_err(failed),
+            Link::Pinned => detached(&self.pin),
             Link::Lookup(_) | Link::Xdp(_) => Ok(()),
         }
     }
@@ -101,7 +101,7 @@ pub(super) fn release_others(dir: &Path, nics: &[Interface]) -> Result<(), Datap
         name.is_some_and(|name| name.starts_with(&prefix))
     };
     for path in paths.filter(|path| is_link(path) && !wanted.contains(path)) {
-        drop(unpinned(&path)?);
+        detached(&path)?;
     }
     Ok(())
 }
@@ -152,7 +152,7 @@ pub(super) fn attach_lookup(ebpf: &mut Ebpf, dir: &Path) -> Result<Attached, Dat
         .and_then(|id| program.take_link(id));
     let link = link.map_err(|error| reason(text(&error)))?;
     let pin = dir.join(format!("{LINK_PREFIX}steer"));
-    drop(unpinned(&pin)?);
+    detached(&pin)?;
     Ok(Attached {
         link: Link::Lookup(link),
         pin,
@@ -177,6 +177,17 @@ fn unpinned(path: &Path) -> Result<Option<FdLink>, DataplaneError> {
     link.unpin()
         .map(Some)
         .map_err(pin_error("cannot unpin", path))
+}
+
+/// Detaches the link that is pinned at a path, if there is one, and removes the pin. The program does
+/// not run any more when this returns; without the explicit order, the kernel lets go of a link some
+/// time after its last pin is gone, and a NIC would seem occupied until then.
+fn detached(path: &Path) -> Result<(), DataplaneError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    sys::detach_link(path).map_err(pin_error("cannot detach", path))?;
+    fs::remove_file(path).map_err(pin_error("cannot unpin", path))
 }
 
 fn occupied(nic: &Interface, id: u32) -> DataplaneError {

@@ -2,6 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Hir, HirKind, Look};
 
 /// The compiled path of a Location of the kind [`Regex`](super::PathKind::Regex): anchored at the
 /// start, without regard to case, open at the end. Equal when the texts are.
@@ -15,7 +17,7 @@ pub struct PathPattern(Arc<[Form]>);
 pub struct Form {
     text: Box<str>,
     /// What every match begins with, in any case.
-    literal: Box<str>,
+    literal: Box<[u8]>,
     /// None when the literal is all there is.
     regex: Option<Regex>,
 }
@@ -50,7 +52,7 @@ impl PathPattern {
 impl Form {
     fn new(text: &str) -> Result<Self, regex::Error> {
         let literal = literal(text);
-        let regex = if literal.len() == text.len() {
+        let regex = if *literal == *text.as_bytes() {
             None
         } else {
             Some(
@@ -63,7 +65,7 @@ impl Form {
         };
         Ok(Form {
             text: text.into(),
-            literal: literal.into(),
+            literal,
             regex,
         })
     }
@@ -76,7 +78,7 @@ impl Form {
     /// Whether it matches the beginning of a canonical path.
     pub fn is_match(&self, path: &str) -> bool {
         let start = path.as_bytes().get(..self.literal.len());
-        let begins = start.is_some_and(|it| it.eq_ignore_ascii_case(self.literal.as_bytes()));
+        let begins = start.is_some_and(|it| it.eq_ignore_ascii_case(&self.literal));
         begins
             && self
                 .regex
@@ -85,43 +87,24 @@ impl Form {
     }
 }
 
-/// The longest beginning of a pattern that stands for itself in every match.
-fn literal(text: &str) -> &str {
-    if has_alternatives(text) {
-        // `^` holds for the first alternative only.
-        return "";
-    }
-    let is_meta = |c: char| r"\.+*?()|[]{}^$".contains(c);
-    let Some(end) = text.find(is_meta) else {
-        return text;
+/// What every match of `^text` begins with, in any case; empty when the parser cannot say.
+fn literal(text: &str) -> Box<[u8]> {
+    let parsed = ParserBuilder::new()
+        .unicode(false)
+        .utf8(false)
+        .build()
+        .parse(&format!("^{text}"));
+    let Ok(hir) = parsed else {
+        return Box::default();
     };
-    let (literal, rest) = text.split_at(end);
-    if rest.starts_with(['*', '?', '{']) {
-        // The last character need not be there.
-        let mut letters = literal.chars();
-        letters.next_back();
-        return letters.as_str();
+    // A pattern with alternatives is not a concatenation, unless each of them begins like this.
+    let HirKind::Concat(parts) = hir.kind() else {
+        return Box::default();
+    };
+    match parts.iter().map(Hir::kind).collect::<Vec<_>>()[..] {
+        [HirKind::Look(Look::Start), HirKind::Literal(literal), ..] => literal.0.clone(),
+        _ => Box::default(),
     }
-    literal
-}
-
-/// Whether a pattern may have a `|` outside of all groups.
-fn has_alternatives(text: &str) -> bool {
-    let (mut depth, mut escaped, mut class) = (0usize, false, false);
-    for c in text.chars() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            ']' => class = false,
-            _ if class => {}
-            '[' => class = true,
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            '|' if depth == 0 => return true,
-            _ => {}
-        }
-    }
-    false
 }
 
 impl PartialEq for PathPattern {
@@ -167,6 +150,10 @@ mod tests {
             ("/fo?bar", "/fbar", true),
             ("/fo{0}bar", "/fbar", true),
             ("/fo+bar", "/fbar", false),
+            // Repetitions of repetitions, and a class that begins with its own end.
+            ("/fo+*bar", "/fbar", true),
+            ("/fo+??bar", "/fbar", true),
+            ("/foo[](]|/bar", "/x/bar", true),
             ("/a.b", "/axb", true),
             (r"/a\.b", "/axb", false),
             (r"/a\.b", "/a.b", true),
@@ -188,14 +175,16 @@ mod tests {
             ("/foo(/|$)(.*)", "/foo"),
             ("/foo/?(.*)", "/foo"),
             ("/fo*", "/f"),
-            ("/fo+", "/fo"),
+            ("/fo+", "/f"),
+            ("/fo+?*", "/f"),
             ("/fo{2}", "/f"),
-            (r"/v1\.0", "/v1"),
+            (r"/v1\.0", "/v1.0"),
             ("/a|/b", ""),
-            (r"/a\|b", "/a"),
-            ("(?i)/a", ""),
+            ("/a[](]|/b", ""),
+            (r"/a\|b", "/a|b"),
+            ("(?i)/a", "/"),
         ] {
-            assert_eq!(literal(text), expected, "{text}");
+            assert_eq!(*literal(text), *expected.as_bytes(), "{text}");
         }
     }
 
@@ -222,7 +211,7 @@ mod tests {
         /// The shortcut by the literal changes nothing.
         #[test]
         fn the_literal_decides_nothing_by_itself(
-            text in "/[a-c]{0,3}[(]?[a-c|.*?+]{0,4}[)]?",
+            text in r"/[a-c]{0,3}[(]?[\[\]a-c|.*?+(\\]{0,6}[\])]?",
             path in "/[a-cA-C/]{0,6}",
         ) {
             let plain = RegexBuilder::new(&format!("^{text}"))

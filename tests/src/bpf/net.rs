@@ -42,8 +42,14 @@ pub fn output(command: &mut Command) -> io::Result<Output> {
 
 /// Drops something whose descriptors must be closed for good when this returns.
 pub fn let_go<T>(thing: T) {
+    closing(|| drop(thing));
+}
+
+/// Runs what closes descriptors that must be closed for good when this returns: while it runs, no
+/// child comes to be that would hold copies of them.
+pub fn closing<T>(run: impl FnOnce() -> T) -> T {
     let _fork = FORK.lock().unwrap_or_else(PoisonError::into_inner);
-    drop(thing);
+    run()
 }
 
 /// Runs a program that must succeed; gives what it printed.

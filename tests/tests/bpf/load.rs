@@ -9,7 +9,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use splitter::dataplane::{DataplaneError, Kernel, KernelOptions, Report, XdpKind, detach};
-use splitter_tests::bpf::net::{command, let_go};
+use splitter_tests::bpf::net::{closing, command, let_go};
 use splitter_tests::bpf::{BpfFs, Nodes, figures};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -336,7 +336,7 @@ fn the_programs_move_with_the_default_route() {
             ..options(&pins, Some(XdpKind::Native))
         };
         let mut kernel = load(&nodes, &any).unwrap();
-        let mut follow = || nodes.node.run(|| kernel.follow_nics()).unwrap();
+        let mut follow = || closing(|| nodes.node.run(|| kernel.follow_nics()).unwrap());
         assert!(follow().is_none(), "nothing has changed");
         nodes.node.ip("route replace default via 198.51.100.2");
         let change = follow().unwrap();
