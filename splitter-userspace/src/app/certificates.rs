@@ -26,6 +26,8 @@ pub struct CertPublisher {
     authorities: BTreeSet<ObjectRef>,
     upstreams: BTreeSet<UpstreamTls>,
     secrets: BTreeMap<ObjectRef, SecretData>,
+    /// What was wrong when it was looked at last; none before that.
+    faulty: Option<Vec<Problem>>,
     looked: Instant,
 }
 
@@ -51,17 +53,26 @@ impl CertPublisher {
             authorities: BTreeSet::new(),
             upstreams: BTreeSet::new(),
             secrets: BTreeMap::new(),
+            faulty: None,
             looked: Instant::now(),
         };
         Ok((publisher, receiver))
     }
 
-    /// Has the next handshakes be made with what a state and its Secrets say.
+    /// Has the next handshakes be made with what a state and its Secrets say; `before` is the state
+    /// that was given the last time.
     pub fn publish(
         &mut self,
+        before: &Snapshot,
         snapshot: &Snapshot,
         secrets: BTreeMap<ObjectRef, SecretData>,
     ) -> Vec<Problem> {
+        if let Some(faulty) = &self.faulty
+            && self.secrets == secrets
+            && same_handshakes(before, snapshot)
+        {
+            return faulty.clone();
+        }
         self.hosts = snapshot.tls_hosts();
         self.asking = Asking::new(snapshot.asking());
         self.authorities = snapshot.authorities();
@@ -92,8 +103,19 @@ impl CertPublisher {
             *present = certificates;
             changed
         });
+        self.faulty = Some(problems.clone());
         problems
     }
+}
+
+/// Whether two states ask for the same handshakes, with clients and with pods. Most changes leave
+/// them alone, which is seen at once where the parts are the same allocations.
+fn same_handshakes(one: &Snapshot, other: &Snapshot) -> bool {
+    let mut pairs = one.locations.iter().zip(&other.locations);
+    one.tls == other.tls
+        && one.hosts == other.hosts
+        && one.locations.len() == other.locations.len()
+        && pairs.all(|(one, other)| Arc::ptr_eq(one, other) || one.policy == other.policy)
 }
 
 /// Names a Secret.

@@ -6,12 +6,18 @@ use super::certificates::secret_ref;
 use super::process;
 use crate::config::{ClassSettings, Identity, NamespacedName, ProcessDefaults, Source};
 use crate::k8s::{
-    Cluster, ManifestWatcher, Manifests, Names, NodeFacts, Objects, Served, Translation, translate,
+    Cluster, ManifestWatcher, Manifests, Names, NodeFacts, Objects, Served, Translation, Translator,
 };
 use crate::model::Problem;
 
 /// A source of objects that is being followed.
-pub enum Feed {
+pub struct Feed {
+    source: Followed,
+    /// What is known of what was read before; gone while a thread uses it.
+    translator: Translator,
+}
+
+enum Followed {
     /// A directory.
     Manifests {
         /// Says when it changes.
@@ -44,56 +50,60 @@ impl Feed {
     /// # Errors
     /// When it can never be read: no thread for manifests, no identity for the Kubernetes API.
     pub async fn start(source: &Source, identity: &Identity) -> anyhow::Result<Self> {
-        match source {
-            Source::Manifests(directory) => Ok(Feed::Manifests {
+        let source = match source {
+            Source::Manifests(directory) => Followed::Manifests {
                 // Watched before it is read, so that no change falls between the two.
                 watcher: ManifestWatcher::start(directory)
                     .with_context(|| format!("cannot watch {}", directory.display()))?,
                 manifests: Manifests::new(directory),
-            }),
+            },
             Source::Cluster(settings) => {
                 let cluster = Cluster::start((**settings).clone(), identity).await?;
-                Ok(Feed::Cluster {
+                Followed::Cluster {
                     cluster: Box::new(cluster),
                     at_start: ProcessDefaults::default(),
-                })
+                }
             }
-        }
+        };
+        Ok(Feed {
+            source,
+            translator: Translator::default(),
+        })
     }
 
     /// What readiness waits for.
     pub fn name(&self) -> &'static str {
-        match self {
-            Feed::Manifests { .. } => "manifests",
-            Feed::Cluster { .. } => "kube-sync",
+        match &self.source {
+            Followed::Manifests { .. } => "manifests",
+            Followed::Cluster { .. } => "kube-sync",
         }
     }
 
     /// The cluster, if it is one.
     pub fn cluster(&self) -> Option<&Cluster> {
-        match self {
-            Feed::Manifests { .. } => None,
-            Feed::Cluster { cluster, .. } => Some(cluster),
+        match &self.source {
+            Followed::Manifests { .. } => None,
+            Followed::Cluster { cluster, .. } => Some(cluster),
         }
     }
 
     /// Says what is served from now on; a cluster's objects then say so.
     pub fn serves(&mut self, served: Served) {
-        if let Feed::Cluster { cluster, .. } = self {
+        if let Followed::Cluster { cluster, .. } = &mut self.source {
             cluster.serves(served);
         }
     }
 
     /// Says that nothing is served any more.
     pub async fn stop(&mut self) {
-        if let Feed::Cluster { cluster, .. } = self {
+        if let Followed::Cluster { cluster, .. } = &mut self.source {
             cluster.stop().await;
         }
     }
 
     /// Waits until there is something whole to read. May be cancelled.
     pub async fn synced(&mut self) {
-        if let Feed::Cluster { cluster, .. } = self {
+        if let Followed::Cluster { cluster, .. } = &mut self.source {
             cluster.synced().await;
         }
     }
@@ -101,7 +111,7 @@ impl Feed {
     /// What the ConfigMap says about the process. To be asked once, when it starts: what it says
     /// otherwise later is a Problem.
     pub fn process(&mut self) -> ProcessDefaults {
-        let Feed::Cluster { cluster, at_start } = self else {
+        let Followed::Cluster { cluster, at_start } = &mut self.source else {
             return ProcessDefaults::default();
         };
         if let Some(defaults) = cluster.defaults() {
@@ -112,9 +122,9 @@ impl Feed {
 
     /// Waits until something has changed and come to rest. May be cancelled: no change is lost.
     pub async fn changed(&mut self) {
-        match self {
-            Feed::Manifests { watcher, .. } => watcher.changed().await,
-            Feed::Cluster { cluster, .. } => cluster.changed().await,
+        match &mut self.source {
+            Followed::Manifests { watcher, .. } => watcher.changed().await,
+            Followed::Cluster { cluster, .. } => cluster.changed().await,
         }
     }
 
@@ -131,27 +141,30 @@ impl Feed {
         default: Option<&NamespacedName>,
     ) -> anyhow::Result<Reading> {
         let (mut class, default) = (class.clone(), default.cloned());
-        match self {
-            Feed::Manifests { manifests, .. } => {
+        let mut translator = std::mem::take(&mut self.translator);
+        match &mut self.source {
+            Followed::Manifests { manifests, .. } => {
                 let Source::Manifests(directory) = source else {
                     anyhow::bail!("the source is not the one that was started");
                 };
                 let mut taken = std::mem::replace(manifests, Manifests::new(directory));
-                let (taken, translation, problems) = blocking(move || {
+                let (taken, translator, translation, problems) = blocking(move || {
                     let (mut objects, problems): (Objects, Vec<Problem>) = taken.reload();
                     objects.names = names;
-                    let translation = with_default(&objects, &class, default.as_ref());
-                    (taken, translation, problems)
+                    let translation = translator.translate(&objects, &class);
+                    let translation = with_default(translation, &objects, default.as_ref());
+                    (taken, translator, translation, problems)
                 })
                 .await?;
                 *manifests = taken;
+                self.translator = translator;
                 Ok(Reading {
                     translation,
                     problems,
                     nodes: None,
                 })
             }
-            Feed::Cluster { cluster, at_start } => {
+            Followed::Cluster { cluster, at_start } => {
                 let state = cluster.state().await;
                 let mut objects = state.objects;
                 objects.names = names;
@@ -160,9 +173,15 @@ impl Feed {
                     problems.extend(process::problems(&defaults, at_start));
                     class.defaults = defaults;
                 }
-                let work = move || with_default(&objects, &class, default.as_ref());
+                let (translator, translation) = blocking(move || {
+                    let translation = translator.translate(&objects, &class);
+                    let translation = with_default(translation, &objects, default.as_ref());
+                    (translator, translation)
+                })
+                .await?;
+                self.translator = translator;
                 Ok(Reading {
-                    translation: blocking(work).await?,
+                    translation,
                     problems,
                     nodes: Some(state.nodes),
                 })
@@ -171,13 +190,12 @@ impl Feed {
     }
 }
 
-/// Translates, and adds the Secret of the default certificate, which no Ingress names.
+/// Adds the Secret of the default certificate, which no Ingress names.
 fn with_default(
+    mut translation: Translation,
     objects: &Objects,
-    class: &ClassSettings,
     default: Option<&NamespacedName>,
 ) -> Translation {
-    let mut translation = translate(objects, class);
     if let Some(name) = default
         && let Some(data) = objects.secret(&name.namespace, &name.name)
     {

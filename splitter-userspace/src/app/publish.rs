@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::dataplane::{LiveTracker, SlotAllocator, SlotPlan, Splits, diff, overrides, plan};
+use crate::dataplane::{LiveTracker, SlotAllocator, SlotPlan, Splits, diff, overrides, replan};
 use crate::model::{ObjectRef, Problem, SecretData, Snapshot};
 use crate::routing::Live;
 use crate::telemetry::ConfigMetrics;
@@ -70,8 +70,10 @@ impl Publisher {
         secrets: BTreeMap<ObjectRef, SecretData>,
         mut problems: Vec<Problem>,
     ) {
-        let faulty = self.certificates.publish(&snapshot, secrets);
         let present = self.live.borrow().clone();
+        let faulty = self
+            .certificates
+            .publish(&present.snapshot, &snapshot, secrets);
         if *present.snapshot == snapshot && present.generation > 0 {
             self.tell(problems, faulty);
             self.metrics.applied(present.generation);
@@ -80,7 +82,8 @@ impl Publisher {
         let generation = present.generation + 1;
         let snapshot = Arc::new(snapshot);
         let clears = self.slots.reclaim(self.tracker.oldest());
-        let mut next = plan(&snapshot, generation, &mut self.slots);
+        let (applied, before) = (&self.applied, &present.snapshot);
+        let mut next = replan(applied, before, &snapshot, generation, &mut self.slots);
         problems.append(&mut next.problems);
         let written = self
             .splits

@@ -46,7 +46,7 @@ pub use object::object;
 pub use overrides::{Override, overrides};
 pub use pin::detach;
 pub use plan::{
-    NO_SLOT, SlotAllocator, SlotContent, SlotError, SlotOp, SlotPlan, apply, diff, plan,
+    NO_SLOT, SlotAllocator, SlotContent, SlotError, SlotOp, SlotPlan, apply, diff, plan, replan,
 };
 pub use policy::Policy;
 pub use pools::Pools;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use aya::maps::{HashMap, MapData};
 use splitter_common::{MAX_VARIANTS, SplitName, write_text};
@@ -14,8 +15,8 @@ use crate::model::{HostPattern, Location, Snapshot};
 /// The map `split_names`.
 pub struct Names {
     map: HashMap<MapData, u32, SplitName>,
-    /// A hash of what each slot is called.
-    written: BTreeMap<u32, u64>,
+    /// What each slot was called after, and a hash of what it is called.
+    written: BTreeMap<u32, (Arc<Location>, u64)>,
 }
 
 impl Names {
@@ -40,7 +41,7 @@ impl Names {
     pub fn update(&mut self, plan: &SlotPlan, snapshot: &Snapshot) -> Result<(), DataplaneError> {
         let places = plan.slots.iter().zip(&snapshot.locations);
         let named = places.filter(|(slot, _)| **slot != NO_SLOT);
-        let named: BTreeMap<u32, &Location> = named.map(|(slot, l)| (slot.0, &**l)).collect();
+        let named: BTreeMap<u32, &Arc<Location>> = named.map(|(slot, l)| (slot.0, l)).collect();
         let gone: Vec<u32> = self.written.keys().copied().collect();
         for slot in gone.iter().filter(|slot| !named.contains_key(slot)) {
             self.map
@@ -49,13 +50,17 @@ impl Names {
             self.written.remove(slot);
         }
         for (slot, location) in named {
+            let written = self.written.get(&slot);
+            if written.is_some_and(|(after, _)| Arc::ptr_eq(after, location)) {
+                continue;
+            }
             let name = name_of(location);
             let hash = hash_of(&name);
-            if self.written.get(&slot) != Some(&hash) {
+            if written.is_none_or(|(_, written)| *written != hash) {
                 let written = self.map.insert(slot, name, 0);
                 written.map_err(map_error("write", "split_names"))?;
-                self.written.insert(slot, hash);
             }
+            self.written.insert(slot, (Arc::clone(location), hash));
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! From a Snapshot to the content of the weight slots, and from one such plan to the next.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use splitter_common::{MAX_SLOTS, MAX_VARIANTS, SlotVariant};
 
@@ -130,6 +131,47 @@ pub fn plan(snapshot: &Snapshot, generation: u64, allocator: &mut SlotAllocator)
         }
     }
     plan
+}
+
+/// As [`plan`], which it gives the same as, for a Snapshot that follows on one whose plan is known:
+/// where both have the same Locations and Backends, only Locations that differ are looked at.
+pub fn replan(
+    previous: &SlotPlan,
+    before: &Snapshot,
+    snapshot: &Snapshot,
+    generation: u64,
+    allocator: &mut SlotAllocator,
+) -> SlotPlan {
+    if previous.slots.len() != snapshot.locations.len() || !same_places(before, snapshot) {
+        return plan(snapshot, generation, allocator);
+    }
+    let mut plan = SlotPlan {
+        problems: Vec::new(),
+        ..previous.clone()
+    };
+    let pairs = before.locations.iter().zip(&snapshot.locations);
+    for (place, (old, new)) in plan.slots.iter_mut().zip(pairs) {
+        let settled = *place != NO_SLOT || new.split.variants.len() < 2;
+        if settled && Arc::ptr_eq(old, new) {
+            continue;
+        }
+        *place = slot_of(new, allocator, &mut plan.problems);
+        if *place != NO_SLOT {
+            let content = content(snapshot, new, allocator);
+            plan.contents.insert(*place, content);
+        }
+    }
+    plan
+}
+
+/// Whether Locations and Backends are the same under the same numbers, whatever else they say.
+fn same_places(one: &Snapshot, other: &Snapshot) -> bool {
+    let mut locations = one.locations.iter().zip(&other.locations);
+    let mut backends = one.backends.iter().zip(&other.backends);
+    one.locations.len() == other.locations.len()
+        && one.backends.len() == other.backends.len()
+        && locations.all(|(a, b)| Arc::ptr_eq(a, b) || a.key == b.key)
+        && backends.all(|(a, b)| Arc::ptr_eq(a, b) || a.key == b.key)
 }
 
 fn slot_of(

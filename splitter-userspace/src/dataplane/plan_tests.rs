@@ -174,3 +174,43 @@ fn applied_plans_are_what_readers_see() {
     let error = apply(&table, &[SlotOp::Clear(NO_SLOT)], 8).unwrap_err();
     assert_eq!(error, SlotError::NoSuchSlot(NO_SLOT));
 }
+
+/// Services and weights of the Variants of hosts.
+type State = Vec<(u8, Vec<(u8, u32)>)>;
+
+/// Some out of few.
+fn states() -> impl proptest::strategy::Strategy<Value = Vec<State>> {
+    use proptest::collection::vec;
+    let variants = vec((0u8..4, 0u32..3), 1..4);
+    vec(vec((0u8..5, variants), 0..5), 1..12)
+}
+
+proptest::proptest! {
+    #[test]
+    fn what_follows_on_a_plan_is_what_would_be_planned_from_nothing(states in states()) {
+        const HOSTS: [&str; 5] = ["a", "b", "c", "d", "e"];
+        const SERVICES: [&str; 4] = ["s", "t", "u", "v"];
+        // So few slots that there are not enough now and then.
+        let (mut one, mut other) = (SlotAllocator::with_slots(3), SlotAllocator::with_slots(3));
+        let (mut before, mut previous) = (Snapshot::default(), SlotPlan::default());
+        for (generation, state) in (1..).zip(states) {
+            let state: BTreeMap<u8, Vec<(u8, u32)>> = state.into_iter().collect();
+            let named = |(service, weight): &(u8, u32)| (SERVICES[usize::from(*service)], *weight);
+            let named = state.values().map(|it| it.iter().map(named).collect::<Vec<_>>());
+            let named: Vec<_> = named.collect();
+            let places = state.keys().map(|host| HOSTS[usize::from(*host)]);
+            let places: Vec<Place<'_>> = places.zip(named.iter().map(Vec::as_slice)).collect();
+            let mut next = snapshot(&places);
+            // What did not change is the same allocation, as `translate` has it.
+            for location in &mut next.locations {
+                let same = before.locations.iter().find(|old| *old == location);
+                *location = same.map_or_else(|| location.clone(), Arc::clone);
+            }
+            let whole = plan(&next, generation, &mut one);
+            let followed = replan(&previous, &before, &next, generation, &mut other);
+            proptest::prop_assert_eq!(&followed, &whole);
+            proptest::prop_assert_eq!(one.reclaim(generation), other.reclaim(generation));
+            (before, previous) = (next, followed);
+        }
+    }
+}

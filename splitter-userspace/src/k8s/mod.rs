@@ -27,4 +27,6 @@ pub use manifests::{
 };
 pub use names::{Names, Resolution, is_local};
 pub use objects::{Object, Objects, Sourced};
-pub use translate::{Difference, Fared, Fate, Translation, annotations_page, compare, translate};
+pub use translate::{
+    Difference, Fared, Fate, Translation, Translator, annotations_page, compare, translate,
+};

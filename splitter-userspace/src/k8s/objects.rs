@@ -61,6 +61,13 @@ impl Object {
     }
 }
 
+impl<T> Sourced<T> {
+    /// Whether both are the same allocation from the same place, so that nothing can differ.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.object, &other.object) && self.source == other.source
+    }
+}
+
 impl<T: Metadata<Ty = ObjectMeta>> Sourced<T> {
     /// Names the object, which is of `kind`.
     pub(super) fn object_ref(&self, kind: Kind) -> ObjectRef {

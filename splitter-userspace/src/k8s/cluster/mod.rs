@@ -231,7 +231,15 @@ impl Cluster {
     /// or by another one.
     pub fn serves(&mut self, served: Served) {
         if let Some(writing) = &self.writing {
-            writing.served.send_replace(Arc::new(served));
+            // Most changes are of weights and endpoints, of which nothing is written anywhere.
+            writing.served.send_if_modified(|present| {
+                let same = present.ingresses == served.ingresses
+                    && Arc::ptr_eq(&present.problems, &served.problems);
+                if !same {
+                    *present = Arc::new(served);
+                }
+                !same
+            });
             return;
         }
         let Some(desk) = self.desk.take() else { return };

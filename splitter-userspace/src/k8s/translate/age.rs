@@ -16,7 +16,8 @@ pub(super) fn by_age(ingresses: &[Sourced<Ingress>]) -> Vec<&Sourced<Ingress>> {
     sorted
 }
 
-fn key(it: &Sourced<Ingress>) -> impl Ord + '_ {
+/// Its place in that order.
+pub(super) fn key(it: &Sourced<Ingress>) -> impl Ord + '_ {
     let created = it
         .object
         .metadata

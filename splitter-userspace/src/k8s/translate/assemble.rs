@@ -1,4 +1,4 @@
-//! Drafts to the Snapshot, in its stable order.
+//! Drafts to hosts and Locations, in the Snapshot's stable order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,14 +7,24 @@ use super::backends::{Backends, Target};
 use super::mains::{Draft, Drafts};
 use super::report::Problems;
 use super::split::split;
-use crate::model::{BackendId, Host, HostPattern, Location, LocationId, Snapshot};
+use crate::model::{BackendFault, BackendId, Host, HostPattern, Location, LocationId};
 
-/// Makes the Snapshot of all Locations, their hosts and the Backends they use.
-pub(super) fn snapshot(
+/// Hosts and Locations with the Backends that they need.
+pub(super) struct Assembled {
+    /// Sorted by pattern; their Locations by number in `locations`.
+    pub hosts: Vec<Host>,
+    /// Sorted by key; their Backends by number in `targets`.
+    pub locations: Vec<Arc<Location>>,
+    /// Sorted, with the faults that they have by themselves.
+    pub targets: Vec<(Target, Option<BackendFault>)>,
+}
+
+/// Makes all Locations and their hosts.
+pub(super) fn assemble(
     drafts: Drafts<'_>,
     backends: &Backends<'_>,
     problems: &mut Problems,
-) -> Snapshot {
+) -> Assembled {
     let Drafts {
         mut list,
         hosts,
@@ -49,12 +59,14 @@ pub(super) fn snapshot(
         pattern,
         locations,
     });
-    let backends = ids.sorted.iter().map(|it| Arc::new(backends.backend(it)));
-    Snapshot {
+    let targets = ids.sorted.into_iter().map(|target| {
+        let fault = backends.fault(&target.key);
+        (target, fault)
+    });
+    Assembled {
         hosts: hosts.collect(),
         locations,
-        backends: backends.collect(),
-        tls: Vec::new(),
+        targets: targets.collect(),
     }
 }
 

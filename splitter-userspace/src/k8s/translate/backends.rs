@@ -1,18 +1,18 @@
-//! Services and their EndpointSlices to Backends.
+//! What Ingresses refer to: Services and their ports. Where those lead is found in `endpoints`.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressServiceBackend, ServiceBackendPort};
 
-use super::external::{self, Externals};
+use super::external;
 use super::report::{Problems, Subject};
-use super::slices::{Found, SERVICE_LABEL, Slices};
 use crate::k8s::{Objects, Sourced};
-use crate::model::{Backend, BackendFault, BackendKey, Endpoint, EndpointState, Kind};
+use crate::model::{BackendFault, BackendKey, Kind, ObjectRef};
 
 /// A Backend as one Location uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,11 +24,26 @@ pub(super) struct Target {
     pub by_service: bool,
 }
 
-/// Finds and makes the Backends that Ingresses refer to, each once.
+/// The Services by namespace and name.
+pub(super) struct ServiceIndex<'a>(HashMap<(&'a str, &'a str), &'a Sourced<Service>>);
+
+impl<'a> ServiceIndex<'a> {
+    pub(super) fn of(objects: &'a Objects) -> Self {
+        let services = objects.services.iter();
+        let named = services.map(|it| ((it.namespace(), it.name()), it));
+        ServiceIndex(named.collect())
+    }
+
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&'a Sourced<Service>> {
+        self.0.get(&(namespace, name)).copied()
+    }
+}
+
+/// Names the Services that Ingresses refer to, and says which of them are usable.
 pub(super) struct Backends<'a> {
-    services: HashMap<(&'a str, &'a str), &'a Sourced<Service>>,
-    slices: Slices<'a>,
-    externals: Externals<'a>,
+    services: &'a ServiceIndex<'a>,
+    /// What was looked for, and what was there.
+    asked: RefCell<BTreeMap<ObjectRef, Option<Arc<Service>>>>,
     resolved: HashMap<BackendKey, Resolved>,
 }
 
@@ -38,9 +53,8 @@ struct Resolved {
     fault: Option<Fault>,
     /// The Service port's number: equal for two spellings of one port.
     number: Option<i32>,
-    /// The Service's own address and port, if it has one.
-    address: Option<SocketAddr>,
-    endpoints: Vec<Endpoint>,
+    /// The Service has an address of its own.
+    has_address: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -60,22 +74,21 @@ impl Fault {
     }
 }
 
+/// What was found out about Backends, without what was looked at to do so.
+pub(super) struct Looked {
+    /// The Services that were looked for.
+    pub services: BTreeMap<ObjectRef, Option<Arc<Service>>>,
+    /// The Service ports that are there.
+    pub ports: Vec<BackendKey>,
+}
+
 impl<'a> Backends<'a> {
-    pub(super) fn index(objects: &'a Objects) -> Self {
-        let services = objects.services.iter();
+    pub(super) fn new(services: &'a ServiceIndex<'a>) -> Self {
         Backends {
-            services: services
-                .map(|it| ((it.namespace(), it.name()), it))
-                .collect(),
-            slices: Slices::index(objects),
-            externals: Externals::new(&objects.names),
+            services,
+            asked: RefCell::default(),
             resolved: HashMap::new(),
         }
-    }
-
-    /// The names that Services lead to.
-    pub(super) fn into_names(self) -> BTreeSet<Arc<str>> {
-        self.externals.wanted
     }
 
     /// The Backend that an Ingress names at `field`. A reference that leads nowhere is a Problem
@@ -89,16 +102,16 @@ impl<'a> Backends<'a> {
         problems: &mut Problems,
     ) -> BackendKey {
         let (key, written) = key(&subject.object.namespace, backend);
-        if !self.resolved.contains_key(&key) {
-            let resolved = match written {
-                Ok(()) => self.resolve(&key, backend, problems),
-                Err(fault) => Resolved {
-                    fault: Some(fault),
-                    ..Resolved::default()
-                },
-            };
+        let known = self.resolved.get_key_value(&key).map(|it| it.0.clone());
+        let key = known.unwrap_or_else(|| {
+            let resolved = written.and_then(|()| self.resolve(&key, backend));
+            let resolved = resolved.unwrap_or_else(|fault| Resolved {
+                fault: Some(fault),
+                ..Resolved::default()
+            });
             self.resolved.insert(key.clone(), resolved);
-        }
+            key
+        });
         if let Some(fault) = self.resolved.get(&key).and_then(|it| it.fault.as_ref()) {
             problems.error(subject, field, fault.code, fault.message.clone(), effect);
         }
@@ -107,10 +120,9 @@ impl<'a> Backends<'a> {
 
     /// The number of the first TCP port of a Service, if there is one.
     pub(super) fn first_port(&self, namespace: &str, service: &str) -> Option<i32> {
-        let service = self.services.get(&(namespace, service))?;
+        let service = self.service(namespace, service)?;
         let ports = service.object.spec.as_ref()?.ports.as_deref()?;
-        let is_tcp = |it: &&ServicePort| it.protocol.as_deref().is_none_or(|it| it == "TCP");
-        ports.iter().find(is_tcp).map(|it| it.port)
+        ports.iter().find(|it| is_tcp(it)).map(|it| it.port)
     }
 
     /// Whether both are the same port of the same Service, by whatever spelling.
@@ -130,7 +142,7 @@ impl<'a> Backends<'a> {
         problems: &mut Problems,
     ) -> bool {
         let resolved = self.resolved.get(key);
-        if resolved.is_none_or(|it| it.address.is_none() && it.fault.is_none()) {
+        if resolved.is_none_or(|it| !it.has_address && it.fault.is_none()) {
             problems.warn(
                 subject,
                 field,
@@ -142,119 +154,61 @@ impl<'a> Backends<'a> {
                 "its pods are asked, in spite of service-upstream",
             );
         }
-        resolved.is_some_and(|it| it.address.is_some())
+        resolved.is_some_and(|it| it.has_address)
     }
 
-    /// The Backend of a target that was found before.
-    pub(super) fn backend(&self, target: &Target) -> Backend {
-        let resolved = self.resolved.get(&target.key);
-        let own = resolved.and_then(|it| it.fault.as_ref()).map(|it| it.kind);
-        let endpoints = match (target.closed, resolved) {
-            (None, Some(resolved)) if target.by_service => {
-                let ready = |addr| Endpoint {
-                    addr,
-                    state: EndpointState::Ready,
-                };
-                resolved.address.map(ready).into_iter().collect()
-            }
-            (None, Some(resolved)) => resolved.endpoints.clone(),
-            _ => Vec::new(),
-        };
-        Backend {
-            key: target.key.clone(),
-            fault: target.closed.or(own),
-            endpoints,
+    /// Why a Backend that was found before leads nowhere, by its own fault.
+    pub(super) fn fault(&self, key: &BackendKey) -> Option<BackendFault> {
+        let resolved = self.resolved.get(key)?;
+        resolved.fault.as_ref().map(|it| it.kind)
+    }
+
+    /// All that was looked at.
+    pub(super) fn into_looked(self) -> Looked {
+        let usable = self
+            .resolved
+            .into_iter()
+            .filter(|(_, it)| it.fault.is_none());
+        Looked {
+            services: self.asked.into_inner(),
+            ports: usable.map(|(key, _)| key).collect(),
         }
     }
 
-    fn resolve(
-        &mut self,
-        key: &BackendKey,
-        backend: &IngressBackend,
-        problems: &mut Problems,
-    ) -> Resolved {
-        let failed = |fault| Resolved {
-            fault: Some(fault),
-            ..Resolved::default()
-        };
-        let wanted = (&*key.namespace, &*key.service);
-        let Some(service) = self.services.get(&wanted).copied() else {
+    fn service(&self, namespace: &str, name: &str) -> Option<&'a Sourced<Service>> {
+        let found = self.services.get(namespace, name);
+        let object = ObjectRef::new(Kind::Service, namespace, name);
+        let seen = || found.map(|it| Arc::clone(&it.object));
+        self.asked.borrow_mut().entry(object).or_insert_with(seen);
+        found
+    }
+
+    fn resolve(&self, key: &BackendKey, backend: &IngressBackend) -> Result<Resolved, Fault> {
+        let Some(service) = self.service(&key.namespace, &key.service) else {
             let message = format!("there is no Service {}/{}", key.namespace, key.service);
-            return failed(Fault::new(
+            return Err(Fault::new(
                 BackendFault::ServiceNotFound,
                 "service-not-found",
                 message,
             ));
         };
-        let port = match service_port(service, backend.service.as_ref()) {
-            Ok(port) => port,
-            Err(fault) => return failed(fault),
-        };
-        let port = &*port;
-        if external::name(&service.object).is_some() {
-            let target = external::port(port).unwrap_or(0);
-            return Resolved {
-                fault: None,
-                number: Some(port.port),
-                address: None,
-                endpoints: self.externals.endpoints(service, target, problems),
-            };
-        }
-        let name = port.name.as_deref().unwrap_or("");
-        let id = (service.namespace(), service.name());
-        let found = self.slices.endpoints(id, name, problems);
-        report_missing(service, port, &found, problems);
-        Resolved {
+        let port = written_port(service, backend.service.as_ref())?;
+        let external = external::name(&service.object).is_some();
+        Ok(Resolved {
             fault: None,
             number: Some(port.port),
-            address: address(service, port),
-            endpoints: found.endpoints,
-        }
+            has_address: !external && address(service, &port).is_some(),
+        })
     }
 }
 
 /// The Service's own address, which leads to one of its pods in a way that Kubernetes chooses.
-fn address(service: &Sourced<Service>, port: &ServicePort) -> Option<SocketAddr> {
+pub(super) fn address(service: &Sourced<Service>, port: &ServicePort) -> Option<SocketAddr> {
     let spec = service.object.spec.as_ref()?;
     // Headless Services have `None` or nothing.
     let ip: IpAddr = spec.cluster_ip.as_deref()?.parse().ok()?;
     let port = u16::try_from(port.port).ok().filter(|port| *port != 0)?;
     Some(SocketAddr::new(ip, port))
-}
-
-/// Points out what is most likely a mistake: a Service that no slice is for, and slices that do not
-/// name their ports as the Service does.
-fn report_missing(
-    service: &Sourced<Service>,
-    port: &ServicePort,
-    found: &Found,
-    problems: &mut Problems,
-) {
-    let subject = Subject {
-        object: service.object_ref(Kind::Service),
-        source: &service.source,
-    };
-    if !found.any_slice {
-        problems.warn(
-            &subject,
-            "",
-            "no-endpoint-slice",
-            format!(
-                "no EndpointSlice has the label {SERVICE_LABEL}: {}",
-                service.name()
-            ),
-            "the Service has no endpoints",
-        );
-    } else if found.port_missing {
-        let name = port.name.as_deref().unwrap_or("");
-        problems.warn(
-            &subject,
-            "spec.ports",
-            "endpoint-port-missing",
-            format!("no EndpointSlice of the Service has a TCP port named {name:?}"),
-            format!("port {} of the Service has no endpoints", port.port),
-        );
-    }
 }
 
 /// Names the Backend, and says whether the reference itself is well-formed.
@@ -313,6 +267,8 @@ fn port_text(port: Option<&ServiceBackendPort>) -> (String, Result<(), Fault>) {
         .filter(|it| !it.is_empty());
     let number = port.and_then(|it| it.number).filter(|it| *it != 0);
     match (name, number) {
+        // Kubernetes allows no such name; it must not be taken for a number.
+        (Some(name), None) if name.parse::<i32>().is_ok() => (format!("{name:?}"), Ok(())),
         (Some(name), None) => (name.to_owned(), Ok(())),
         (None, Some(number)) => (number.to_string(), Ok(())),
         (None, None) => (
@@ -330,45 +286,53 @@ fn port_text(port: Option<&ServiceBackendPort>) -> (String, Result<(), Fault>) {
 }
 
 /// The Service's TCP port that the reference names.
-fn service_port<'a>(
+fn written_port<'a>(
     service: &'a Sourced<Service>,
     backend: Option<&IngressServiceBackend>,
 ) -> Result<Cow<'a, ServicePort>, Fault> {
-    let spec = service.object.spec.as_ref();
-    let shown = format!("Service {}/{}", service.namespace(), service.name());
-    let port = backend.and_then(|it| it.port.as_ref());
-    let name = port
-        .and_then(|it| it.name.as_deref())
-        .filter(|it| !it.is_empty());
-    let wanted = |it: &&ServicePort| match name {
-        Some(name) => it.name.as_deref() == Some(name),
-        None => Some(it.port) == port.and_then(|it| it.number),
-    };
-    let ports = spec.and_then(|it| it.ports.as_deref()).unwrap_or(&[]);
-    let is_tcp = |it: &&ServicePort| it.protocol.as_deref().is_none_or(|it| it == "TCP");
-    if let Some(port) = ports.iter().filter(is_tcp).find(wanted) {
-        return Ok(Cow::Borrowed(port));
-    }
-    let number = port.and_then(|it| it.number);
-    let number = number.filter(|number| u16::try_from(*number).is_ok_and(|it| it != 0));
-    if let (Some(port), None, true, Some(_)) = (
-        number,
-        name,
-        ports.is_empty(),
-        external::name(&service.object),
-    ) {
-        // Such a Service needs no ports of its own.
-        return Ok(Cow::Owned(ServicePort {
-            port,
-            ..ServicePort::default()
-        }));
-    }
-    Err({
-        let (port, _) = port_text(port);
-        let has: Vec<_> = ports.iter().filter(is_tcp).map(port_shown).collect();
-        let message = format!("{shown} has no TCP port {port}; it has {}", listed(&has));
+    let (port, _) = port_text(backend.and_then(|it| it.port.as_ref()));
+    service_port(service, &port).ok_or_else(|| {
+        let shown = format!("Service {}/{}", service.namespace(), service.name());
+        let ports = tcp_ports(&service.object).map(port_shown);
+        let has = listed(&ports.collect::<Vec<_>>());
+        let message = format!("{shown} has no TCP port {port}; it has {has}");
         Fault::new(BackendFault::PortNotFound, "port-not-found", message)
     })
+}
+
+/// The Service's TCP port that a [`BackendKey`] names: by number or by name.
+pub(super) fn service_port<'a>(
+    service: &'a Sourced<Service>,
+    port: &str,
+) -> Option<Cow<'a, ServicePort>> {
+    let number = port.parse::<i32>().ok();
+    let wanted = |it: &&ServicePort| match number {
+        Some(number) => it.port == number,
+        None => it.name.as_deref() == Some(port),
+    };
+    if let Some(port) = tcp_ports(&service.object).find(wanted) {
+        return Some(Cow::Borrowed(port));
+    }
+    let spec = service.object.spec.as_ref();
+    let ports = spec.and_then(|it| it.ports.as_deref()).unwrap_or(&[]);
+    let number = number.filter(|number| u16::try_from(*number).is_ok_and(|it| it != 0))?;
+    // Such a Service needs no ports of its own.
+    let any = ports.is_empty() && external::name(&service.object).is_some();
+    any.then(|| {
+        Cow::Owned(ServicePort {
+            port: number,
+            ..ServicePort::default()
+        })
+    })
+}
+
+fn tcp_ports(service: &Service) -> impl Iterator<Item = &ServicePort> {
+    let ports = service.spec.as_ref().and_then(|it| it.ports.as_deref());
+    ports.into_iter().flatten().filter(|it| is_tcp(it))
+}
+
+fn is_tcp(port: &ServicePort) -> bool {
+    port.protocol.as_deref().is_none_or(|it| it == "TCP")
 }
 
 fn port_shown(port: &ServicePort) -> String {

@@ -71,7 +71,8 @@ pub(super) fn read(
 /// The annotations that give a canary requests.
 const RULES: [&str; 3] = ["canary-weight", "canary-by-header", "canary-by-cookie"];
 
-fn is_canary(view: &View<'_>, problems: &mut Problems) -> bool {
+/// Whether the Ingress is a canary.
+pub(super) fn is_canary(view: &View<'_>, problems: &mut Problems) -> bool {
     let annotation = view.annotations.get("canary");
     let value = annotation.map(|it| (it, parse_bool(it.value)));
     match value {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::report::Problems;
-use super::tls::Secrets;
+use super::tls::{SecretIndex, Secrets};
 use super::{Translation, View, compare_notes, golang, ours};
 use crate::config::ClassSettings;
 use crate::k8s::objects::Objects;
@@ -85,7 +85,8 @@ pub fn compare(
     settings: &ClassSettings,
     translation: &Translation,
 ) -> Vec<Fared> {
-    let secrets = Secrets::index(objects);
+    let all = SecretIndex::of(objects);
+    let secrets = Secrets::new(&all);
     let views = ours(objects, &secrets, settings, &mut Problems::default());
     let mut all: BTreeMap<ObjectRef, Vec<Difference>> = BTreeMap::new();
     for view in &views {

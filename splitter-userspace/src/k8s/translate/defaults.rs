@@ -9,9 +9,8 @@ use super::View;
 use super::annotations::Annotations;
 use super::policy;
 use super::report::{Problems, Subject};
-use super::tls::Secrets;
+use super::tls::{SecretIndex, Secrets};
 use crate::config::{DEFAULT_SETTINGS, Defaults};
-use crate::k8s::objects::Objects;
 use crate::model::{Kind, ObjectRef, Severity};
 
 /// Annotations that ingress-nginx takes defaults for, by the same name but for those in [`ALIASES`].
@@ -121,8 +120,8 @@ fn is_good(
     problems: &mut Problems,
 ) -> bool {
     let ingress = Ingress::default();
-    let objects = Objects::default();
-    let secrets = Secrets::index(&objects);
+    let none = SecretIndex::default();
+    let secrets = Secrets::new(&none);
     let view = View {
         ingress: &ingress,
         subject: subject.clone(),

@@ -1,6 +1,5 @@
 //! ExternalName Services: a name outside the cluster in place of pods.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -29,18 +28,18 @@ pub(super) fn port(port: &ServicePort) -> Option<u16> {
     u16::try_from(target).ok().filter(|port| *port != 0)
 }
 
-/// Where names lead, and which names were asked for.
+/// Where names lead, and which name was asked for.
 pub(super) struct Externals<'a> {
     names: &'a Names,
-    /// The names that are to be looked up.
-    pub wanted: BTreeSet<Arc<str>>,
+    /// The name that is to be looked up.
+    pub wanted: Option<Arc<str>>,
 }
 
 impl<'a> Externals<'a> {
     pub(super) fn new(names: &'a Names) -> Self {
         Externals {
             names,
-            wanted: BTreeSet::new(),
+            wanted: None,
         }
     }
 
@@ -96,7 +95,7 @@ impl<'a> Externals<'a> {
             refuse(subject, &format!("{text} is this node itself"), problems);
             return Vec::new();
         }
-        self.wanted.insert(name.clone());
+        self.wanted = Some(name.clone());
         let Some(Resolution { addresses, error }) = self.names.known.get(&name) else {
             return Vec::new();
         };

@@ -95,10 +95,12 @@ impl<'c> Drafts<'c> {
 
 /// Makes the Locations of the main Ingresses, which are sorted by age: who comes first owns a key.
 ///
-/// What is written comes before what a default backend implies, whatever the age.
+/// What is written comes before what a default backend implies, whatever the age. `covering` are
+/// wildcards of other Ingresses that have TLS.
 pub(super) fn locations<'c>(
     mains: &[&View<'_>],
     strict: bool,
+    covering: &[HostPattern],
     backends: &mut Backends<'_>,
     problems: &mut Problems,
 ) -> Drafts<'c> {
@@ -155,7 +157,7 @@ pub(super) fn locations<'c>(
         add(view, paths, &terms, &mut drafts, backends, problems);
     }
     regex::settle(mains, strict, &mut drafts, problems);
-    site::settle(&sites, &mut drafts, problems);
+    site::settle(&sites, covering, &mut drafts, problems);
     drafts
 }
 

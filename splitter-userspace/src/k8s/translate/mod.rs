@@ -1,10 +1,12 @@
 //! Objects to a Snapshot: pure, without I/O, clock or chance.
 //!
-//! In steps, each in its own file: which Ingresses are ours (`class`), in which order (`age`);
-//! main Ingresses to Locations (`mains`, on `rules`, `host`, `path`, `policy`, `regex`, `site`), their Services to
-//! Backends (`backends`, `slices`); canaries (`canary…`, `pattern`) onto the Locations (`attach`,
-//! `weights`, `split`); all of it sorted into the Snapshot (`assemble`). A fault in one object is a Problem
-//! and touches nothing else.
+//! In steps, each in its own file: which Ingresses are ours (`class`, `outline`), in which order
+//! (`age`), and which have hosts in common (`partition`). For each such group (`group`): main
+//! Ingresses to Locations (`mains`, on `rules`, `host`, `path`, `policy`, `regex`, `site`) of Services
+//! (`backends`); canaries (`canary…`, `pattern`) onto the Locations (`attach`, `weights`, `split`); all
+//! sorted (`assemble`). Then all groups to one Snapshot (`merge`), with the Endpoints of Services
+//! (`endpoints`, `slices`, `external`). What did not change since the last time is not done again
+//! (`incremental`). A fault in one object is a Problem and touches nothing else.
 
 mod age;
 mod annotations;
@@ -21,11 +23,17 @@ mod class;
 mod compare;
 mod compare_notes;
 mod defaults;
+mod endpoints;
 mod external;
 mod fallback;
 mod golang;
+mod group;
 mod host;
+mod incremental;
 mod mains;
+mod merge;
+mod outline;
+mod partition;
 mod path;
 mod pattern;
 mod policy;
@@ -49,13 +57,12 @@ use super::objects::{Objects, Sourced};
 use crate::config::ClassSettings;
 use crate::model::{Kind, ObjectRef, Problem, SecretData, Snapshot};
 pub use compare::{Difference, Fared, Fate, compare};
+pub use incremental::Translator;
 pub use reference::annotations_page;
 
 use annotations::Annotations;
-use backends::Backends;
 use class::Classes;
 use k8s_openapi::api::networking::v1::Ingress;
-use pattern::Patterns;
 use report::{Problems, Subject};
 use tls::Secrets;
 
@@ -92,39 +99,10 @@ impl<'a> View<'a> {
 }
 
 /// Turns the objects into the routing state. The same objects in any order give the same result.
+///
+/// Whoever does so again and again keeps a [`Translator`].
 pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
-    let mut problems = Problems::default();
-    let secrets = Secrets::index(objects);
-    let views = ours(objects, &secrets, settings, &mut problems);
-    let mut patterns = Patterns::default();
-    let mut mains = Vec::new();
-    let mut canaries = Vec::new();
-    for view in &views {
-        match canary::read(view, &mut patterns, &mut problems) {
-            Some(canary) => canaries.push((view, canary)),
-            None => mains.push(view),
-        }
-    }
-    asked::check(&mains, &mut problems);
-    let tls = tls::hosts(&mains, &secrets, &mut problems);
-    let mut backends = Backends::index(objects);
-    let mut drafts = mains::locations(&mains, settings.strict_nginx, &mut backends, &mut problems);
-    attach::attach(&canaries, &mut drafts, &mut backends, &mut problems);
-    let snapshot = Snapshot {
-        tls,
-        ..assemble::snapshot(drafts, &backends, &mut problems)
-    };
-    Translation {
-        snapshot,
-        secrets: secrets.used(),
-        problems: problems.into_sorted(),
-        names: backends.into_names(),
-        served: views.len(),
-        ingresses: views
-            .iter()
-            .map(|view| view.subject.object.clone())
-            .collect(),
-    }
+    Translator::undivided().translate(objects, settings)
 }
 
 /// The Ingresses of our classes in the order of precedence.

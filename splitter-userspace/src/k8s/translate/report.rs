@@ -58,15 +58,22 @@ impl Problems {
         });
     }
 
-    /// All of them by object and field, whatever the order in which they were found.
-    pub(super) fn into_sorted(mut self) -> Vec<Problem> {
-        self.0.sort_by(|a, b| {
-            let key = |it: &'_ Problem| (it.code, it.severity);
-            (&a.object, &a.source, &a.field, &a.message)
-                .cmp(&(&b.object, &b.source, &b.field, &b.message))
-                .then_with(|| key(a).cmp(&key(b)))
-        });
-        self.0.dedup();
-        self.0
+    /// All of them in the order of [`sort`].
+    pub(super) fn into_sorted(self) -> Vec<Problem> {
+        let mut all = self.0;
+        sort(&mut all);
+        all
     }
+}
+
+/// Sorts Problems by object and field, whatever the order in which they were found, each once.
+pub(super) fn sort(problems: &mut Vec<Problem>) {
+    problems.sort_by(|a, b| {
+        let rest = |it: &Problem| (it.code, it.severity);
+        (&a.object, &a.source, &a.field, &a.message)
+            .cmp(&(&b.object, &b.source, &b.field, &b.message))
+            .then_with(|| rest(a).cmp(&rest(b)))
+            .then_with(|| a.effect.cmp(&b.effect))
+    });
+    problems.dedup();
 }

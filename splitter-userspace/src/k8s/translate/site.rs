@@ -24,7 +24,13 @@ pub(super) struct Site<'v, 'o> {
 }
 
 /// Settles what the Ingresses, oldest first, ask for the hosts of the drafts.
-pub(super) fn settle(sites: &[Site<'_, '_>], drafts: &mut Drafts<'_>, problems: &mut Problems) {
+/// `covering` are wildcards of other Ingresses that have TLS.
+pub(super) fn settle(
+    sites: &[Site<'_, '_>],
+    covering: &[HostPattern],
+    drafts: &mut Drafts<'_>,
+    problems: &mut Problems,
+) {
     let owners = Owners::of(sites, drafts);
     let mut rooted = BTreeSet::new();
     for site in sites {
@@ -39,7 +45,7 @@ pub(super) fn settle(sites: &[Site<'_, '_>], drafts: &mut Drafts<'_>, problems: 
             add_www(site, host, &owners, drafts, problems);
         }
     }
-    add_https(sites, drafts);
+    add_https(sites, covering, drafts);
 }
 
 /// The Service of an Ingress on a host, for those that redirect: it names their Locations in
@@ -137,13 +143,7 @@ fn add_www(
     drafts: &mut Drafts<'_>,
     problems: &mut Problems,
 ) {
-    let other = match host {
-        HostPattern::Exact(name) => match name.strip_prefix("www.") {
-            Some(bare) => Ok(HostPattern::Exact(bare.into())),
-            None => Ok(HostPattern::Exact(format!("www.{name}").into())),
-        },
-        _ => Err(format!("{} has no name with www.", shown(host))),
-    };
+    let other = www_name(host).ok_or_else(|| format!("{} has no name with www.", shown(host)));
     let redirect =
         Template::parse(&format!("$scheme://{host}$request_uri")).map(|target| Redirect {
             target,
@@ -171,6 +171,17 @@ fn add_www(
             problems.warn(&site.view.subject, field, "www-redirect-taken", why, effect);
         }
     }
+}
+
+/// The name with `www.` of a host without, and the other way round.
+pub(super) fn www_name(host: &HostPattern) -> Option<HostPattern> {
+    let HostPattern::Exact(name) = host else {
+        return None;
+    };
+    Some(HostPattern::Exact(match name.strip_prefix("www.") {
+        Some(bare) => bare.into(),
+        None => format!("www.{name}").into(),
+    }))
 }
 
 /// Adds a Location that sends everybody away: no request gets to its Service.
@@ -211,10 +222,11 @@ fn sends_away(redirect: &Redirect) -> Option<Arc<Policy>> {
 }
 
 /// Adds the redirect to https to the policies of the Locations that have it.
-fn add_https(sites: &[Site<'_, '_>], drafts: &mut Drafts<'_>) {
+fn add_https(sites: &[Site<'_, '_>], covering: &[HostPattern], drafts: &mut Drafts<'_>) {
     let with_tls: BTreeSet<&HostPattern> = sites
         .iter()
         .flat_map(|site| site.hosts.iter().filter(|host| has_tls(site.view, host)))
+        .chain(covering)
         .collect();
     // Locations of one Ingress share a policy still.
     let mut made: HashMap<(*const Policy, HttpsRedirect), Arc<Policy>> = HashMap::new();
@@ -251,8 +263,15 @@ fn has_tls(view: &View<'_>, host: &HostPattern) -> bool {
     entries.into_iter().flatten().any(covers)
 }
 
+/// The wildcards among the hosts of a main Ingress that have TLS by it.
+pub(super) fn covering(view: &View<'_>, hosts: &BTreeSet<HostPattern>) -> Vec<HostPattern> {
+    let covers =
+        |host: &&HostPattern| matches!(host, HostPattern::Wildcard(_)) && has_tls(view, host);
+    hosts.iter().filter(covers).cloned().collect()
+}
+
 /// The wildcard that a name falls under.
-fn wildcard(host: &HostPattern) -> Option<HostPattern> {
+pub(super) fn wildcard(host: &HostPattern) -> Option<HostPattern> {
     let HostPattern::Exact(name) = host else {
         return None;
     };

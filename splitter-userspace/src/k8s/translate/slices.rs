@@ -12,11 +12,8 @@ use crate::model::{Endpoint, EndpointState, Kind};
 /// Names the Service that a slice belongs to.
 pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
-/// The EndpointSlices by namespace and Service, each read once at most.
-pub(super) struct Slices<'a> {
-    by_service: HashMap<(&'a str, &'a str), Vec<&'a Sourced<EndpointSlice>>>,
-    read: HashMap<(&'a str, &'a str), Vec<Slice<'a>>>,
-}
+/// The EndpointSlices by namespace and Service.
+pub(super) struct SliceIndex<'a>(HashMap<(&'a str, &'a str), Vec<&'a Sourced<EndpointSlice>>>);
 
 /// One slice with its usable addresses.
 struct Slice<'a> {
@@ -39,8 +36,8 @@ pub(super) struct Found {
     pub port_missing: bool,
 }
 
-impl<'a> Slices<'a> {
-    pub(super) fn index(objects: &'a Objects) -> Self {
+impl<'a> SliceIndex<'a> {
+    pub(super) fn of(objects: &'a Objects) -> Self {
         let mut by_service: HashMap<_, Vec<_>> = HashMap::new();
         for slice in &objects.slices {
             let labels = slice.object.metadata.labels.as_ref();
@@ -49,45 +46,45 @@ impl<'a> Slices<'a> {
                 by_service.entry(key).or_default().push(slice);
             }
         }
-        Slices {
-            by_service,
-            read: HashMap::new(),
-        }
+        SliceIndex(by_service)
     }
 
-    /// The Endpoints of a Service's port, whose name in the slices is `port_name`.
-    pub(super) fn endpoints(
-        &mut self,
-        service: (&'a str, &'a str),
-        port_name: &str,
-        problems: &mut Problems,
-    ) -> Found {
-        let listed = self.by_service.get(&service).map_or(&[][..], Vec::as_slice);
-        let slices = self.read.entry(service).or_insert_with(|| {
-            listed
-                .iter()
-                .map(|slice| Slice::read(slice, problems))
-                .collect()
-        });
-        let mut endpoints = Vec::new();
-        let mut addresses = 0;
-        for slice in slices.iter() {
-            addresses += slice.addresses.len();
-            for port in slice.ports.iter().filter(|port| port.name == port_name) {
-                endpoints.extend(slice.addresses.iter().map(|(ip, state)| Endpoint {
-                    addr: SocketAddr::new(*ip, port.number),
-                    state: *state,
-                }));
-            }
+    /// The slices of a Service, in no order.
+    pub(super) fn get<'s>(
+        &'s self,
+        namespace: &'s str,
+        service: &'s str,
+    ) -> &'s [&'s Sourced<EndpointSlice>] {
+        let found = self.0.get(&(namespace, service));
+        found.map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The Endpoints that slices have for a Service's port, whose name in them is `port_name`.
+pub(super) fn endpoints(
+    slices: &[&Sourced<EndpointSlice>],
+    port_name: &str,
+    problems: &mut Problems,
+) -> Found {
+    let mut endpoints = Vec::new();
+    let mut addresses = 0;
+    for slice in slices {
+        let slice = Slice::read(slice, problems);
+        addresses += slice.addresses.len();
+        for port in slice.ports.iter().filter(|port| port.name == port_name) {
+            endpoints.extend(slice.addresses.iter().map(|(ip, state)| Endpoint {
+                addr: SocketAddr::new(*ip, port.number),
+                state: *state,
+            }));
         }
-        // Ready sorts before draining: an address that one slice calls ready is ready.
-        endpoints.sort_unstable();
-        endpoints.dedup_by_key(|it| it.addr);
-        Found {
-            port_missing: endpoints.is_empty() && addresses > 0,
-            endpoints,
-            any_slice: !listed.is_empty(),
-        }
+    }
+    // Ready sorts before draining: an address that one slice calls ready is ready.
+    endpoints.sort_unstable();
+    endpoints.dedup_by_key(|it| it.addr);
+    Found {
+        port_missing: endpoints.is_empty() && addresses > 0,
+        endpoints,
+        any_slice: !slices.is_empty(),
     }
 }
 

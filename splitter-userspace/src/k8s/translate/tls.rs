@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::networking::v1::IngressTLS;
@@ -14,30 +15,49 @@ use super::report::Problems;
 use crate::k8s::{Objects, Sourced};
 use crate::model::{HostPattern, Kind, ObjectRef, SecretData, TlsHost, TlsSecret};
 
-/// The Secrets by namespace and name, and which of them are used.
+/// The Secrets by namespace and name.
+#[derive(Default)]
+pub(super) struct SecretIndex<'a>(HashMap<(&'a str, &'a str), &'a Sourced<Secret>>);
+
+impl<'a> SecretIndex<'a> {
+    pub(super) fn of(objects: &'a Objects) -> Self {
+        let secrets = objects.secrets.iter();
+        let named = secrets.map(|it| ((it.namespace(), it.name()), it));
+        SecretIndex(named.collect())
+    }
+
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&'a Sourced<Secret>> {
+        self.0.get(&(namespace, name)).copied()
+    }
+}
+
+/// The Secrets, and which of them are used.
 pub(super) struct Secrets<'a> {
-    all: HashMap<(&'a str, &'a str), &'a Sourced<Secret>>,
+    all: &'a SecretIndex<'a>,
     used: RefCell<BTreeMap<ObjectRef, SecretData>>,
+    /// What was looked for, and what was there.
+    asked: RefCell<BTreeMap<ObjectRef, Option<Arc<Secret>>>>,
 }
 
 impl<'a> Secrets<'a> {
-    pub(super) fn index(objects: &'a Objects) -> Self {
-        let secrets = objects.secrets.iter();
+    pub(super) fn new(all: &'a SecretIndex<'a>) -> Self {
         Secrets {
-            all: secrets
-                .map(|it| ((it.namespace(), it.name()), it))
-                .collect(),
+            all,
             used: RefCell::default(),
+            asked: RefCell::default(),
         }
     }
 
     /// Notes that a Secret is used; none if there is none of that name.
     pub(super) fn take(&self, namespace: &str, name: &str) -> Option<ObjectRef> {
-        let secret = self.all.get(&(namespace, name))?;
+        let found = self.all.get(namespace, name);
         let object = ObjectRef::new(Kind::Secret, namespace, name);
-        let data = || secret.data();
+        let seen = || found.map(|it| Arc::clone(&it.object));
+        let mut asked = self.asked.borrow_mut();
+        asked.entry(object.clone()).or_insert_with(seen);
+        let secret = found?;
         let mut used = self.used.borrow_mut();
-        used.entry(object.clone()).or_insert_with(data);
+        used.entry(object.clone()).or_insert_with(|| secret.data());
         Some(object)
     }
 
@@ -50,6 +70,11 @@ impl<'a> Secrets<'a> {
     /// The content of those that are used.
     pub(super) fn used(&self) -> BTreeMap<ObjectRef, SecretData> {
         self.used.take()
+    }
+
+    /// Those that were looked for, and what was there.
+    pub(super) fn asked(&self) -> BTreeMap<ObjectRef, Option<Arc<Secret>>> {
+        self.asked.take()
     }
 }
 

@@ -102,6 +102,8 @@ pub(super) struct Scribe {
     desk: Desk,
     pods: Store<Pod>,
     served: watch::Receiver<Arc<Served>>,
+    /// What the statuses know of.
+    taken_in: Option<Arc<Served>>,
     lease: Lease,
     statuses: Statuses,
     ledger: Ledger,
@@ -114,6 +116,7 @@ impl Scribe {
             lease: Lease::new(&desk.client, &desk.settings, &desk.identity),
             pods: Store::default(),
             served,
+            taken_in: None,
             statuses: Statuses::default(),
             ledger: Ledger::new(Instant::now()),
             ready: ReadyNodes::default(),
@@ -176,10 +179,18 @@ impl Scribe {
 
     fn take_in(&mut self) {
         let served = self.served.borrow_and_update().clone();
+        if self
+            .taken_in
+            .as_ref()
+            .is_some_and(|it| Arc::ptr_eq(it, &served))
+        {
+            return;
+        }
         let ingresses = served.ingresses.iter();
         let ingresses = ingresses.filter(|it| it.kind == Kind::Ingress);
         let keys = ingresses.map(|it| (Arc::clone(&it.namespace), Arc::clone(&it.name)));
         self.statuses.serve(keys.collect());
+        self.taken_in = Some(served);
     }
 
     /// Where we are reached, as far as it is known.

@@ -34,7 +34,7 @@ pub(super) use client_cert::asks_for_certificate;
 pub(super) use https::HttpsTerms;
 pub(super) use rewrite::PathTerms;
 pub(super) use service_upstream::service_upstream;
-pub(super) use site::SiteTerms;
+pub(super) use site::{SiteTerms, read as site_terms};
 pub(super) use unsupported::canary_policy;
 #[cfg(test)]
 pub(super) use unsupported::is_canarys;

@@ -22,7 +22,7 @@ pub(in crate::k8s::translate) struct SiteTerms {
     pub aliases: BTreeSet<HostPattern>,
 }
 
-pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> SiteTerms {
+pub(in crate::k8s::translate) fn read(view: &View<'_>, problems: &mut Problems) -> SiteTerms {
     SiteTerms {
         app_root: app_root(view, problems),
         www: flag::read(view, "from-to-www-redirect", false, problems),

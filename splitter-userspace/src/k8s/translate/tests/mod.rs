@@ -15,6 +15,7 @@ mod config_map;
 mod defaults;
 mod external;
 mod fallback;
+mod incremental;
 mod issues;
 mod oracle;
 mod own;
