@@ -14,6 +14,7 @@ pub mod counting;
 pub mod directory;
 pub mod dns;
 pub mod instance;
+pub mod issuer;
 pub mod jar;
 pub mod manifests;
 pub mod noise;

@@ -15,6 +15,7 @@ use splitter_tests::cluster::fake::FakeApi;
 use splitter_tests::cluster::instance::{self, ClusterSplitter};
 use splitter_tests::cluster::{base64, objects};
 use splitter_tests::eventually;
+use splitter_tests::issuer::{Key, jwks};
 use splitter_tests::tls::Authority;
 
 const INGRESSES: &str = "/apis/networking.k8s.io/v1/ingresses";
@@ -192,6 +193,43 @@ fn only_named_secrets_are_read_and_the_last_good_one_stays() {
     api.put(INGRESSES, &ingress("b"));
     await_status(&splitter, "b.test", 200);
     assert_eq!(splitter.shown("a.test"), pair.der());
+}
+
+#[test]
+fn only_named_config_maps_are_read() {
+    const MAPS: &str = "/api/v1/configmaps";
+    let (api, _backend) = cluster();
+    let key = Key::ec();
+    let map = |name: &str| {
+        json!({
+            "metadata": {"name": name, "namespace": "shop"},
+            "data": {"jwks": jwks(&[key.jwk("one")])},
+        })
+    };
+    api.put_silently(MAPS, &map("keys"));
+    api.put_silently(MAPS, &map("other"));
+    let mut guarded = ingress("a");
+    guarded["metadata"]["annotations"] = json!({
+        "splitter.io/jwt-issuer": "https://id.test",
+        "splitter.io/jwt-audiences": "shop",
+        "splitter.io/jwt-jwks-configmap": "keys",
+    });
+    api.put_silently(INGRESSES, &guarded);
+    let splitter = ClusterSplitter::start(settings(&api));
+    assert_eq!(splitter.get("a.test").status, 401);
+    let path = |name: &str| format!("/api/v1/namespaces/shop/configmaps/{name}");
+    assert_eq!(
+        (api.asked(&path("keys")), api.asked(&path("other"))),
+        (1, 0)
+    );
+}
+
+#[test]
+fn without_the_right_to_config_maps_only_who_names_one_is_closed() {
+    let (api, _backend) = cluster();
+    api.refuse("/api/v1/configmaps", 403);
+    let splitter = ClusterSplitter::start(settings(&api));
+    assert_eq!(splitter.get("a.test").text(), "web");
 }
 
 fn config_map(data: &Value) -> Value {

@@ -4,6 +4,8 @@ mod certificates;
 mod counters;
 mod describe;
 mod feed;
+mod guards;
+mod keys;
 mod overrides;
 mod pools;
 mod process;
@@ -28,6 +30,7 @@ use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, LIMIT_EVICTIONS, Registry};
 use certificates::CertPublisher;
 use feed::Feed;
+use guards::GuardPublisher;
 use overrides::Overrides;
 use pools::{Common, Pools};
 use publish::Publisher;
@@ -116,9 +119,14 @@ impl Instance {
             controller.map_or("", String::as_str),
             &registry,
         )?;
-        let overrides = Overrides::new(&registry);
-        let (mut publisher, live) =
-            Publisher::new(splits, registry.config(), overrides, cert_publisher);
+        let (guard_publisher, guards) = GuardPublisher::new(settings.names.clone(), &registry);
+        let (mut publisher, live) = Publisher::new(
+            splits,
+            registry.config(),
+            Overrides::new(&registry),
+            cert_publisher,
+            guard_publisher,
+        );
 
         let mut feed = Feed::start(&settings.source, &settings.identity).await?;
         if let Some(cluster) = feed.cluster() {
@@ -172,6 +180,7 @@ impl Instance {
             settings: &settings,
             live: &live,
             certificates: &certificates,
+            guards: &guards,
             weights: &weights,
             classes: steering.classes(),
             limiter: Limiter::new(registry.counter(&LIMIT_EVICTIONS, &[])),
@@ -228,7 +237,7 @@ impl Instance {
                 _ = reopen.recv() => self.log.reopen(),
                 _ = look.tick() => {
                     self.publisher.look_at_overrides();
-                    self.publisher.look_at_certificates();
+                    self.publisher.look_at_secrets();
                 }
                 _ = refresh.tick() => self.steering.refresh(&self.readiness),
                 () = &mut stop => break,

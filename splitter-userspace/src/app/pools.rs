@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::steering::Steering;
+use crate::auth::Guards;
 use crate::config::{PoolSettings, RealIp, Settings};
 use crate::proxy::{Classes, Limiter, Proxy, ProxyConfig, Sockets, StartError};
 use crate::routing::{Live, WeightSource};
@@ -25,6 +26,8 @@ pub struct Common<'a> {
     pub live: &'a watch::Receiver<Arc<Live>>,
     /// What handshakes are made with.
     pub certificates: &'a watch::Receiver<Arc<Certificates>>,
+    /// Who may call, by what clients know or were given.
+    pub guards: &'a watch::Receiver<Arc<Guards>>,
     /// Where the weights are.
     pub weights: &'a Arc<dyn WeightSource>,
     /// Where clients are.
@@ -126,6 +129,7 @@ impl Common<'_> {
             name,
             classes: self.classes.clone(),
             certificates: self.certificates.clone(),
+            guards: self.guards.clone(),
             hsts: self.settings.hsts.clone(),
             workers: pool.workers,
             cpus: cpus.to_vec(),

@@ -11,6 +11,7 @@ use crate::routing::Live;
 use crate::telemetry::ConfigMetrics;
 
 use super::certificates::CertPublisher;
+use super::guards::GuardPublisher;
 use super::overrides::Overrides;
 
 /// Publishes one state after the other.
@@ -23,8 +24,13 @@ pub struct Publisher {
     problems: watch::Sender<Arc<Vec<Problem>>>,
     overrides: Overrides,
     certificates: CertPublisher,
-    /// What is wrong with the objects, the certificates left out.
+    guards: GuardPublisher,
+    /// What is wrong with the objects, what they hold left out.
     told: Vec<Problem>,
+    /// What is wrong with the certificates.
+    faulty: Vec<Problem>,
+    /// What is wrong with what guards need.
+    guarded: Vec<Problem>,
     metrics: ConfigMetrics,
 }
 
@@ -35,6 +41,7 @@ impl Publisher {
         metrics: ConfigMetrics,
         overrides: Overrides,
         certificates: CertPublisher,
+        guards: GuardPublisher,
     ) -> (Self, watch::Receiver<Arc<Live>>) {
         let (live, receiver) = watch::channel(Arc::new(Live::empty()));
         let publisher = Publisher {
@@ -46,7 +53,10 @@ impl Publisher {
             problems: watch::Sender::new(Arc::default()),
             overrides,
             certificates,
+            guards,
             told: Vec::new(),
+            faulty: Vec::new(),
+            guarded: Vec::new(),
             metrics,
         };
         (publisher, receiver)
@@ -63,13 +73,14 @@ impl Publisher {
     }
 
     /// Makes `snapshot` what is served. One that says the same as the present one changes nothing.
-    /// The certificates come first, so that no host is served without its own.
+    /// The certificates come first, so that no host is served without its own; and who may call.
     pub fn publish(
         &mut self,
         snapshot: Snapshot,
         secrets: BTreeMap<ObjectRef, SecretData>,
         mut problems: Vec<Problem>,
     ) {
+        self.guarded = self.guards.publish(&snapshot, &secrets);
         let present = self.live.borrow().clone();
         let faulty = self
             .certificates
@@ -121,17 +132,24 @@ impl Publisher {
         self.overrides.report(&found, &self.live.borrow());
     }
 
-    /// Looks now and then whether a certificate expires.
-    pub fn look_at_certificates(&mut self) {
-        if let Some(faulty) = self.certificates.look() {
-            self.tell(self.told.clone(), faulty);
+    /// Looks now and then whether a certificate expires, or keys cannot be fetched.
+    pub fn look_at_secrets(&mut self) {
+        let (faulty, guarded) = (self.certificates.look(), self.guards.look());
+        if faulty.is_none() && guarded.is_none() {
+            return;
         }
+        if let Some(guarded) = guarded {
+            self.guarded = guarded;
+        }
+        let faulty = faulty.unwrap_or_else(|| self.faulty.clone());
+        self.tell(self.told.clone(), faulty);
     }
 
     /// Logs what is newly wrong and publishes the list.
     fn tell(&mut self, problems: Vec<Problem>, faulty: Vec<Problem>) {
         self.told.clone_from(&problems);
-        let mut problems = [problems, faulty].concat();
+        self.faulty.clone_from(&faulty);
+        let mut problems = [problems, faulty, self.guarded.clone()].concat();
         problems.sort();
         problems.dedup();
         if **self.problems.borrow() == problems {

@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::class_args::ClassArgs;
+use crate::auth::{self, GuardStore};
 use crate::config::ClassSettings;
 use crate::k8s::{Fared, Fate, MAX_FILE_BYTES, Manifests, compare, translate};
 use crate::model::{Problem, Severity};
@@ -167,6 +168,10 @@ pub fn check(
         now: SystemTime::now(),
     });
     problems.extend(faulty);
+    let mut guards = GuardStore::default();
+    let demand = auth::Demand::of(&translation.snapshot);
+    guards.update(demand, &translation.secrets);
+    problems.extend(guards.problems());
     let errors = problems
         .iter()
         .filter(|it| it.severity == Severity::Error)

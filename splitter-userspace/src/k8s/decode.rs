@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::Metadata;
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -146,7 +146,8 @@ fn read(
         Kind::Service => typing.read::<Service>(Object::Service),
         Kind::EndpointSlice => typing.read::<EndpointSlice>(Object::EndpointSlice),
         Kind::Secret => typing.read::<Secret>(Object::Secret),
-        Kind::ConfigMap | Kind::File => Err(Fault::new(
+        Kind::ConfigMap => typing.read::<ConfigMap>(Object::ConfigMap),
+        Kind::File => Err(Fault::new(
             "kind-missing",
             "the document is no object".to_owned(),
         )),

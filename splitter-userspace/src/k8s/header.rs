@@ -50,6 +50,7 @@ impl Header {
             ("", "Service") => Some(Kind::Service),
             ("discovery.k8s.io", "EndpointSlice") => Some(Kind::EndpointSlice),
             ("", "Secret") => Some(Kind::Secret),
+            ("", "ConfigMap") => Some(Kind::ConfigMap),
             _ => None,
         }
     }

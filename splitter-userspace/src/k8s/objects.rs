@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use k8s_openapi::Metadata;
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -35,6 +35,8 @@ pub enum Object {
     EndpointSlice(Sourced<EndpointSlice>),
     /// `v1` Secret.
     Secret(Sourced<Secret>),
+    /// `v1` ConfigMap.
+    ConfigMap(Sourced<ConfigMap>),
 }
 
 impl Object {
@@ -46,6 +48,7 @@ impl Object {
             Object::Service(it) => it.object_ref(Kind::Service),
             Object::EndpointSlice(it) => it.object_ref(Kind::EndpointSlice),
             Object::Secret(it) => it.object_ref(Kind::Secret),
+            Object::ConfigMap(it) => it.object_ref(Kind::ConfigMap),
         }
     }
 
@@ -57,6 +60,7 @@ impl Object {
             Object::Service(it) => &it.source,
             Object::EndpointSlice(it) => &it.source,
             Object::Secret(it) => &it.source,
+            Object::ConfigMap(it) => &it.source,
         }
     }
 }
@@ -112,6 +116,26 @@ impl SecretSource for Content {
     }
 }
 
+impl Sourced<ConfigMap> {
+    /// Its content, shared with the object.
+    pub(super) fn data(&self) -> SecretData {
+        SecretData::new(Map(self.object.clone()))
+    }
+}
+
+/// The content of a ConfigMap, for what may stand in a Secret as well.
+struct Map(Arc<ConfigMap>);
+
+impl SecretSource for Map {
+    fn entries(&self) -> BTreeMap<&str, &[u8]> {
+        let text = self.0.data.iter().flatten();
+        let text = text.map(|(key, value)| (key.as_str(), value.as_bytes()));
+        let bytes = self.0.binary_data.iter().flatten();
+        let bytes = bytes.map(|(key, value)| (key.as_str(), value.0.as_slice()));
+        text.chain(bytes).collect()
+    }
+}
+
 /// All objects that one Snapshot is made of, in any order, each (kind, namespace, name) once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Objects {
@@ -125,6 +149,8 @@ pub struct Objects {
     pub slices: Vec<Sourced<EndpointSlice>>,
     /// Secrets.
     pub secrets: Vec<Sourced<Secret>>,
+    /// ConfigMaps.
+    pub config_maps: Vec<Sourced<ConfigMap>>,
     /// What the names of ExternalName Services lead to.
     pub names: Names,
     /// Where there is no IngressClass at all, an Ingress that names none is not ours because of
@@ -165,6 +191,7 @@ impl Objects {
             Object::Service(it) => self.services.push(it),
             Object::EndpointSlice(it) => self.slices.push(it),
             Object::Secret(it) => self.secrets.push(it),
+            Object::ConfigMap(it) => self.config_maps.push(it),
         }
     }
 }

@@ -28,6 +28,11 @@ impl SecretData {
     pub fn get(&self, key: &str) -> Option<&[u8]> {
         self.0.get(key)
     }
+
+    /// All entries by key.
+    pub fn entries(&self) -> BTreeMap<&str, &[u8]> {
+        self.0.entries()
+    }
 }
 
 impl fmt::Debug for SecretData {

@@ -7,7 +7,7 @@
 mod entry;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use hickory_resolver::TokioResolver;
@@ -190,6 +190,15 @@ impl Task {
         }
         self.resolver.clone().ok_or_else(|| "no resolver".into())
     }
+}
+
+/// Looks one name up, once. `servers` are asked, or the system's if there are none.
+///
+/// # Errors
+/// Why there is no address.
+pub async fn look_up(servers: &[SocketAddr], name: &str) -> Result<Vec<IpAddr>, Arc<str>> {
+    let resolver = resolver(servers)?;
+    Ok(ask(&resolver, name).await?.addresses)
 }
 
 fn resolver(servers: &[SocketAddr]) -> Result<TokioResolver, Arc<str>> {

@@ -16,6 +16,7 @@ mod forward;
 mod grpc;
 mod guard;
 mod handshake;
+mod hasher;
 mod headers;
 mod http2;
 mod io;

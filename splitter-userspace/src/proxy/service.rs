@@ -23,7 +23,7 @@ use super::journal::Journal;
 use super::mirror;
 use super::own::{NAME, close_if_draining, own_answer, policy_answer, set_hsts};
 use super::policy::affinity::Visit;
-use super::policy::{self, Asked, Refusal, Rewritten};
+use super::policy::{self, Asked, Certified, Refusal, Rewritten};
 use super::target;
 use super::terms::Terms;
 use super::upstream::Upstream;
@@ -43,17 +43,31 @@ pub async fn serve(
     let mut journal = Journal::begin(&worker, &client, &current, &parts, request_id.clone());
     let body = RequestBody::new(body, &client, worker.timeouts().read);
     journal.upload = body.upload();
+    let entered = enter(&worker, &client, &mut parts, &mut journal);
+    let entered = match entered {
+        Ok(entered) => entered,
+        Err(refusal) => return refuse(&worker, refusal, journal),
+    };
+    if let Some(policy) = entered.policy()
+        && let Some(guarded) = &policy.guards
+    {
+        // Boxed, so that requests that nobody asks who they are from do not carry its state.
+        let asked = policy::authorise(&worker, policy, guarded, &mut parts, &mut journal);
+        if let Err(refusal) = Box::pin(asked).await {
+            return refuse(&worker, refusal, journal);
+        }
+    }
     let prepared = match prepare(
         &worker,
         &client,
+        entered,
         &mut parts,
         &body,
         &mut journal,
         &request_id,
     ) {
         Ok(prepared) => prepared,
-        Err(Refusal::Fault(fault)) => return own_answer(&worker, fault, journal),
-        Err(Refusal::Reply(reply)) => return policy_answer(&worker, *reply, journal),
+        Err(refusal) => return refuse(&worker, refusal, journal),
     };
     let Prepared { terms, backend, .. } = &prepared;
     let outgoing = Outgoing {
@@ -81,6 +95,18 @@ pub async fn serve(
         }
         (Ok(exchanged), None) => answer(&worker, &client, exchanged, prepared.upgrade, journal),
         (Err(fault), None) => own_answer(&worker, fault, journal),
+    }
+}
+
+/// Answers in place of a pod.
+fn refuse(
+    worker: &Rc<Worker>,
+    refusal: Refusal,
+    journal: Box<Journal>,
+) -> io::Result<Response<AnswerBody>> {
+    match refusal {
+        Refusal::Fault(fault) => own_answer(worker, fault, journal),
+        Refusal::Reply(reply) => policy_answer(worker, *reply, journal),
     }
 }
 
@@ -136,15 +162,29 @@ struct Prepared {
     kept: Option<Box<Kept>>,
 }
 
-/// Checks the request, finds who answers it, and makes it what the backend is to see.
-fn prepare(
+/// A request that has passed everything that goes by what it asks for, by address and by certificate.
+struct Entered {
+    place: Place,
+    /// The host as the client wrote it.
+    host: HeaderValue,
+    survey: Survey,
+    rewritten: Option<Rewritten>,
+    certified: Option<Certified>,
+}
+
+impl Entered {
+    fn policy(&self) -> Option<&model::Policy> {
+        self.place.location()?.policy.as_deref()
+    }
+}
+
+/// Checks the request, finds its Location, and asks the gates that need nobody else.
+fn enter(
     worker: &Rc<Worker>,
     client: &Rc<Client>,
     parts: &mut request::Parts,
-    body: &RequestBody,
     journal: &mut Journal,
-    request_id: &HeaderValue,
-) -> Result<Prepared, Refusal> {
+) -> Result<Entered, Refusal> {
     if worker.is_busy() {
         return Err(Fault::Busy.into());
     }
@@ -179,6 +219,34 @@ fn prepare(
         Some(policy) => Some(policy::certify(worker, client, policy, host_text)?),
         None => None,
     };
+    Ok(Entered {
+        host,
+        survey,
+        rewritten,
+        certified,
+        place,
+    })
+}
+
+/// Finds who answers the request, and makes it what the backend is to see.
+fn prepare(
+    worker: &Rc<Worker>,
+    client: &Rc<Client>,
+    entered: Entered,
+    parts: &mut request::Parts,
+    body: &RequestBody,
+    journal: &mut Journal,
+    request_id: &HeaderValue,
+) -> Result<Prepared, Refusal> {
+    let Entered {
+        place,
+        host,
+        survey,
+        rewritten,
+        certified,
+    } = entered;
+    let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
+    let policy = place.location().and_then(|it| it.policy.as_deref());
     let mut terms = Terms::new(worker, policy)?;
     policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let chosen = worker.choose(&place, host_text, parts, journal);

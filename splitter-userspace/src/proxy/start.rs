@@ -13,10 +13,13 @@ use tokio::sync::watch;
 use super::clock::TICK;
 use super::fault::Fault;
 use super::handshake::Handshakes;
+use super::hasher::Hasher;
 use super::limiter::Limiter;
 use super::listen::{Acceptor, Local, Sockets};
 use super::mirror::Mirrors;
+use super::policy::Gatekeeper;
 use super::worker::{Classes, Worker, WorkerParts};
+use crate::auth::Guards;
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, INTERIM_ANSWERS, Registry};
@@ -34,6 +37,8 @@ pub struct ProxyConfig {
     pub classes: Arc<dyn Classes>,
     /// What handshakes on TLS listeners are made with.
     pub certificates: watch::Receiver<Arc<Certificates>>,
+    /// Who may call, by what clients know or were given.
+    pub guards: watch::Receiver<Arc<Guards>>,
     /// The Strict-Transport-Security of answers over TLS.
     pub hsts: Option<String>,
     /// How many threads; each set of sockets has at least as many.
@@ -111,6 +116,7 @@ impl Proxy {
         }
         let (stop, stopped) = watch::channel(Stop::No);
         let mut threads = Vec::with_capacity(workers);
+        let hasher = Hasher::new(config.name, workers);
         for (index, listeners) in shares.into_iter().enumerate() {
             let thread = Thread {
                 listeners,
@@ -120,6 +126,7 @@ impl Proxy {
                 registry: registry.clone(),
                 log: log.clone(),
                 stop: stopped.clone(),
+                hasher: hasher.clone(),
             };
             let handle = std::thread::Builder::new()
                 .name(format!("{}-{index}", config.name))
@@ -160,6 +167,7 @@ struct Thread {
     registry: Registry,
     log: AccessLog,
     stop: watch::Receiver<Stop>,
+    hasher: Arc<Hasher>,
 }
 
 impl Thread {
@@ -180,7 +188,10 @@ impl Thread {
 
     async fn serve(mut self) -> io::Result<()> {
         let mut certificates = self.config.certificates;
+        let mut guards = self.config.guards;
         let worker = Worker::new(WorkerParts {
+            guards: guards.borrow_and_update().clone(),
+            gatekeeper: Gatekeeper::new(self.hasher).map_err(io::Error::other)?,
             certificates: certificates.borrow_and_update().clone(),
             hsts: self.config.hsts.and_then(|it| it.parse().ok()),
             handshakes: Handshakes::new(
@@ -209,7 +220,7 @@ impl Thread {
             }),
         });
         tokio::task::spawn_local(worker.flusher().clone().run());
-        tokio::task::spawn_local(follow(worker.clone(), self.live));
+        tokio::task::spawn_local(follow(worker.clone(), self.live, guards));
         tokio::task::spawn_local(follow_certificates(worker.clone(), certificates));
         tokio::task::spawn_local(tick(worker.clone()));
         let mut accepting = Vec::new();
@@ -265,10 +276,28 @@ async fn stopped(stop: &mut watch::Receiver<Stop>) -> Duration {
     }
 }
 
-async fn follow(worker: Rc<Worker>, mut live: watch::Receiver<Arc<Live>>) {
-    while live.changed().await.is_ok() {
-        let next = live.borrow_and_update().clone();
-        worker.publish(next);
+/// Who may call is published before the state that refers to it, and is taken over before it.
+async fn follow(
+    worker: Rc<Worker>,
+    mut live: watch::Receiver<Arc<Live>>,
+    mut guards: watch::Receiver<Arc<Guards>>,
+) {
+    loop {
+        let next = tokio::select! {
+            changed = live.changed() => match changed {
+                Ok(()) => Some(live.borrow_and_update().clone()),
+                Err(_) => return,
+            },
+            changed = guards.changed() => match changed {
+                Ok(()) => None,
+                Err(_) => return,
+            },
+        };
+        let present = guards.borrow_and_update().clone();
+        worker.publish_guards(present);
+        if let Some(next) = next {
+            worker.publish(next);
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, request};
+use tokio::sync::Notify;
 
 use super::client::Client;
 use super::clock::Clock;
@@ -20,9 +21,11 @@ use super::http2::Http2Pool;
 use super::journal::Journal;
 use super::limiter::Limiter;
 use super::mirror::Mirrors;
+use super::policy::Gatekeeper;
 use super::pool::UpstreamPool;
 use super::terms::Terms;
 use super::upstream::Upstream;
+use crate::auth::Guards;
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::model::{Backend, Location, LocationId};
 use crate::routing::{
@@ -66,6 +69,10 @@ pub struct WorkerParts {
     pub live: Arc<Live>,
     /// What handshakes are made with, to begin with.
     pub certificates: Arc<Certificates>,
+    /// Who may call, to begin with.
+    pub guards: Arc<Guards>,
+    /// What is remembered of those who called.
+    pub gatekeeper: Gatekeeper,
     /// The Strict-Transport-Security of answers over TLS.
     pub hsts: Option<HeaderValue>,
     /// Counts and bounds handshakes.
@@ -102,6 +109,9 @@ pub struct WorkerParts {
 pub struct Worker {
     current: RefCell<Rc<Current>>,
     certificates: RefCell<Arc<Certificates>>,
+    guards: RefCell<Arc<Guards>>,
+    newer_guards: Notify,
+    gatekeeper: Gatekeeper,
     handshakes: Handshakes,
     hsts: Option<HeaderValue>,
     weights: Arc<dyn WeightSource>,
@@ -136,6 +146,9 @@ impl Worker {
         Rc::new(Worker {
             current: RefCell::new(Rc::new(Current { live: parts.live })),
             certificates: RefCell::new(parts.certificates),
+            guards: RefCell::new(parts.guards),
+            newer_guards: Notify::new(),
+            gatekeeper: parts.gatekeeper,
             handshakes: parts.handshakes,
             hsts: parts.hsts,
             weights: parts.weights,
@@ -189,6 +202,33 @@ impl Worker {
     /// What a handshake that begins now is made with.
     pub fn certificates(&self) -> Arc<Certificates> {
         self.certificates.borrow().clone()
+    }
+
+    /// Takes over who may call.
+    pub fn publish_guards(&self, guards: Arc<Guards>) {
+        *self.guards.borrow_mut() = guards;
+        self.newer_guards.notify_waiters();
+    }
+
+    /// Waits until others hold than `known`.
+    pub async fn newer_guards(&self, known: &Arc<Guards>) {
+        loop {
+            let published = self.newer_guards.notified();
+            if !Arc::ptr_eq(&self.guards.borrow(), known) {
+                return;
+            }
+            published.await;
+        }
+    }
+
+    /// Who may call.
+    pub fn guards(&self) -> Arc<Guards> {
+        self.guards.borrow().clone()
+    }
+
+    /// What is remembered of those who called.
+    pub fn gatekeeper(&self) -> &Gatekeeper {
+        &self.gatekeeper
     }
 
     /// The Strict-Transport-Security of answers over TLS.

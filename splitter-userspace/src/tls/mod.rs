@@ -11,6 +11,7 @@ mod certificates;
 mod config;
 mod facts;
 mod identity;
+mod outside;
 mod store;
 mod upstreams;
 
@@ -21,5 +22,6 @@ pub use certificates::{Bound, Certificates};
 pub use config::{TlsBase, TlsError};
 pub use facts::Facts;
 pub use identity::Identity;
+pub use outside::{OutsideError, outside};
 pub use store::{CertStore, Demand};
 pub use upstreams::{UpstreamClient, UpstreamTlsError};

@@ -40,6 +40,10 @@ const TESTS: &[(&str, Test)] = &[
         routing::classes_say_what_is_ours,
     ),
     (
+        "config_maps_say_whose_tokens_count",
+        routing::config_maps_say_whose_tokens_count,
+    ),
+    (
         "only_the_asked_for_is_read",
         routing::only_the_asked_for_is_read,
     ),

@@ -39,15 +39,7 @@ pub fn what_is_not_granted_is_refused(world: &mut World) {
         ),
         (
             "a ConfigMap",
-            own.get(&format!("/api/v1/namespaces/{ns}/configmaps/a")),
-        ),
-        (
-            "another ConfigMap",
-            own.get("/api/v1/namespaces/splitter/configmaps?fieldSelector=metadata.name=other"),
-        ),
-        (
-            "all ConfigMaps",
-            own.get("/api/v1/namespaces/splitter/configmaps"),
+            own.merge(&format!("/api/v1/namespaces/{ns}/configmaps/a"), &patch),
         ),
         (
             "pods elsewhere",

@@ -6,6 +6,7 @@ use serde_json::json;
 use splitter_tests::cluster::instance::ClusterSplitter;
 use splitter_tests::cluster::{objects, pod};
 use splitter_tests::eventually;
+use splitter_tests::issuer::{Key, jwks};
 use splitter_tests::tls::{Authority, Pair};
 
 use crate::world::{World, await_share, await_status, of_hundred};
@@ -39,6 +40,29 @@ pub fn objects_are_served_and_followed(world: &mut World) {
 
     world.remove(&main);
     await_status(&splitter, "a.test", 404);
+}
+
+pub fn config_maps_say_whose_tokens_count(world: &mut World) {
+    let ns = world.namespace();
+    let _pod = pod(1, "stable");
+    world.put_service(&ns, "stable", 1);
+    let keys = jwks(&[Key::ec().jwk("one")]);
+    let mut ingress = objects::ingress(&ns, "main", "tokens.test", "stable");
+    ingress["metadata"]["annotations"] = json!({
+        "splitter.io/jwt-issuer": "https://id.test",
+        "splitter.io/jwt-audiences": "shop",
+        "splitter.io/jwt-jwks-configmap": "keys",
+    });
+    world.put(&ingress);
+    let splitter = world.splitter();
+    assert_eq!(splitter.get("tokens.test").status, 503);
+    world.put(&json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "keys", "namespace": ns},
+        "data": {"jwks": keys},
+    }));
+    await_status(&splitter, "tokens.test", 401);
 }
 
 pub fn classes_say_what_is_ours(world: &mut World) {

@@ -2,12 +2,14 @@
 
 use std::fmt::Debug;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, PodSpec, PodStatus, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, PodSpec, PodStatus, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
+
+use super::secrets::Read;
 
 /// The whole object once more, written by `kubectl apply`.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -180,8 +182,8 @@ impl Kept for Pod {
     }
 }
 
-impl Kept for PartialObjectMeta<Secret> {
-    /// Which Secrets there are, and in which version; those that are named are read one by one.
+impl<K: Read> Kept for PartialObjectMeta<K> {
+    /// Which objects there are, and in which version; those that are named are read one by one.
     fn trim(&mut self) {
         self.types = None;
         self.metadata = ObjectMeta {

@@ -39,7 +39,7 @@ use config_map::Followed;
 use kept::Kept;
 use reflect::{Failures, Reflector};
 use scribe::{Desk, Scribe};
-use secrets::Secrets;
+use secrets::Named;
 use signal::{Bursts, Signals};
 use store::Store;
 
@@ -60,7 +60,8 @@ pub struct Cluster {
     settings: ClusterSettings,
     stores: Stores,
     config_map: Option<Followed>,
-    secrets: Secrets,
+    secrets: Named<Secret>,
+    maps: Named<ConfigMap>,
     bursts: Bursts,
     signals: Signals,
     failures: Vec<Failures>,
@@ -89,6 +90,8 @@ struct Stores {
     nodes: Store<Node>,
     /// At most the one that is named.
     config_maps: Store<ConfigMap>,
+    /// All of them.
+    maps: Store<PartialObjectMeta<ConfigMap>>,
 }
 
 /// What a cluster says at one moment.
@@ -151,7 +154,8 @@ impl Cluster {
             written: Arc::clone(&desk.written),
             desk: Some(desk),
             writing: None,
-            secrets: Secrets::new(client, stores.secrets.clone()),
+            secrets: Named::new(client.clone(), stores.secrets.clone()),
+            maps: Named::new(client, stores.maps.clone()),
             bursts: Bursts::new(Arc::clone(&signals.content)),
             settings,
             stores,
@@ -171,7 +175,7 @@ impl Cluster {
         }
         for _ in 0..SECRET_TRIES {
             let ingresses = self.stores.ingresses.all();
-            if self.read_secrets(&ingresses).await {
+            if self.read_named(&ingresses).await {
                 break;
             }
             tokio::time::sleep(SECRET_PAUSE).await;
@@ -192,7 +196,7 @@ impl Cluster {
     /// that cannot be read is left out or stays as it was, and is tried again.
     pub async fn state(&mut self) -> ClusterState {
         let ingresses = self.stores.ingresses.all();
-        if !self.read_secrets(&ingresses).await {
+        if !self.read_named(&ingresses).await {
             let content = Arc::clone(&self.signals.content);
             tokio::spawn(async move {
                 tokio::time::sleep(secrets::AGAIN).await;
@@ -213,6 +217,7 @@ impl Cluster {
                 services: sourced(self.stores.services.all()),
                 slices: sourced(self.stores.slices.all()),
                 secrets: sourced(self.secrets.all()),
+                config_maps: sourced(self.maps.all()),
                 names: crate::k8s::Names::default(),
                 class_by_name_only: true,
             },
@@ -220,11 +225,14 @@ impl Cluster {
     }
 
     /// False when one could not be read.
-    async fn read_secrets(&mut self, ingresses: &[Arc<Ingress>]) -> bool {
+    async fn read_named(&mut self, ingresses: &[Arc<Ingress>]) -> bool {
         let mut wanted = secrets::named(ingresses.iter().map(|it| &**it));
         let also = self.settings.secrets.iter();
         wanted.extend(also.map(|it| (it.namespace.as_str().into(), it.name.as_str().into())));
-        self.secrets.refresh(wanted).await
+        let maps = secrets::named_maps(ingresses.iter().map(|it| &**it));
+        let read = (self.secrets.refresh(wanted), self.maps.refresh(maps));
+        let (secrets, maps) = tokio::join!(read.0, read.1);
+        secrets && maps
     }
 
     /// Says what is served from now on, so that it is written into the objects, by this instance
@@ -296,6 +304,7 @@ impl Stores {
             && self.services.is_filled()
             && self.slices.is_filled()
             && self.secrets.is_filled()
+            && self.maps.is_filled()
             && self.nodes.is_filled()
     }
 }
@@ -329,8 +338,19 @@ impl Watches<'_> {
         let slices = any().labels("kubernetes.io/service-name");
         self.namespaced("endpointslices", &stores.slices, slices);
         self.namespaced("secrets", &stores.secrets, any());
+        self.maps(&stores.maps, any());
         self.everywhere("ingressclasses", &stores.classes, false);
         self.everywhere("nodes", &stores.nodes, true);
+    }
+
+    /// Without the right to read them Ingresses cannot name any, and everything else works.
+    fn maps(&mut self, store: &Store<PartialObjectMeta<ConfigMap>>, config: watcher::Config) {
+        let client = self.client.clone();
+        let api = match &self.settings.namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        };
+        self.spawn("configmap-names", api, config, store, true);
     }
 
     /// The Service whose addresses are ours, wherever it is.

@@ -1,56 +1,76 @@
-//! The Secrets that Ingresses name, and no others, in memory.
+//! The Secrets and ConfigMaps that Ingresses name, and no others, in memory.
 //!
-//! Which Secrets there are, and in which version, is watched without their content. One that is
-//! named is read by itself when it is new or its version changes.
+//! Which there are, and in which version, is watched without their content. One that is named is
+//! read by itself when it is new or its version changes.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
 
 use super::reflect::chain;
 use super::store::{Key, Store};
 
-/// How many Secrets are read at a time.
+/// How many objects are read at a time.
 const AT_A_TIME: usize = 16;
 
-/// For one Secret to be read. The change of everything else waits for it.
+/// For one object to be read. The change of everything else waits for it.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Until a Secret that could not be read is tried again.
+/// Until an object that could not be read is tried again.
 pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
 /// Annotations whose names end so name a Secret, by name or by namespace and name.
 const ANNOTATION_ENDING: &str = "-secret";
 
-/// What is held of the Secrets.
-pub(super) struct Secrets {
+/// Annotations that name a ConfigMap: these endings.
+const MAP_ENDINGS: [&str; 2] = ["-configmap", "/auth-proxy-set-headers"];
+
+/// A kind of which only what is named is read.
+pub(super) trait Read:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl Read for k8s_openapi::api::core::v1::Secret {}
+impl Read for k8s_openapi::api::core::v1::ConfigMap {}
+
+/// What is held of one kind.
+pub(super) struct Named<K> {
     client: Client,
-    known: Store<PartialObjectMeta<Secret>>,
-    held: HashMap<Key, Held>,
+    known: Store<PartialObjectMeta<K>>,
+    held: HashMap<Key, Held<K>>,
 }
 
-struct Held {
+struct Held<K> {
     version: Option<String>,
-    secret: Arc<Secret>,
+    object: Arc<K>,
 }
 
-impl Secrets {
-    pub(super) fn new(client: Client, known: Store<PartialObjectMeta<Secret>>) -> Self {
-        Secrets {
+impl<K: Read> Named<K> {
+    pub(super) fn new(client: Client, known: Store<PartialObjectMeta<K>>) -> Self {
+        Named {
             client,
             known,
             held: HashMap::new(),
         }
     }
 
-    /// Reads the `wanted` Secrets that are new or have changed and forgets the others. False when
+    /// Reads the `wanted` objects that are new or have changed and forgets the others. False when
     /// one could not be read: its last state stays, and it is to be tried [`AGAIN`].
     pub(super) async fn refresh(&mut self, wanted: BTreeSet<Key>) -> bool {
         let present = |key: &Key| Some((key.clone(), self.known.get(key)?));
@@ -63,7 +83,7 @@ impl Secrets {
         let stale: Vec<Key> = stale.map(|(key, _)| key).collect();
         let client = &self.client;
         let read = stream::iter(stale)
-            .map(|key| async move { (read(client, &key).await, key) })
+            .map(|key| async move { (read::<K>(client, &key).await, key) })
             .buffer_unordered(AT_A_TIME);
         let read: Vec<_> = read.collect().await;
         let mut complete = true;
@@ -76,7 +96,8 @@ impl Secrets {
                 Ok(None) => {}
                 Err(error) => {
                     complete = false;
-                    tracing::warn!(%namespace, %name, error, "cannot read a Secret; trying again");
+                    let kind = K::kind(&());
+                    tracing::warn!(%namespace, %name, error, "cannot read a {kind}; trying again");
                 }
             }
         }
@@ -84,34 +105,56 @@ impl Secrets {
     }
 
     /// What is held, in no order.
-    pub(super) fn all(&self) -> Vec<Arc<Secret>> {
+    pub(super) fn all(&self) -> Vec<Arc<K>> {
         self.held
             .values()
-            .map(|held| Arc::clone(&held.secret))
+            .map(|held| Arc::clone(&held.object))
             .collect()
     }
 }
 
-async fn read(client: &Client, key: &Key) -> Result<Option<Held>, String> {
+async fn read<K: Read>(client: &Client, key: &Key) -> Result<Option<Held<K>>, String> {
     let (namespace, name) = key;
-    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
     let read = tokio::time::timeout(TIMEOUT, api.get_opt(name)).await;
     let read = read.map_err(|_| format!("no answer within {TIMEOUT:?}"))?;
-    let secret = read.map_err(|error| chain(&error))?;
-    Ok(secret.map(held))
+    let object = read.map_err(|error| chain(&error))?;
+    Ok(object.map(held))
 }
 
-fn held(mut secret: Secret) -> Held {
-    let version = secret.metadata.resource_version.take();
-    secret.metadata = ObjectMeta {
-        name: secret.metadata.name.take(),
-        namespace: secret.metadata.namespace.take(),
+fn held<K: Read>(mut object: K) -> Held<K> {
+    let meta = object.meta_mut();
+    let version = meta.resource_version.take();
+    *meta = ObjectMeta {
+        name: meta.name.take(),
+        namespace: meta.namespace.take(),
         ..ObjectMeta::default()
     };
     Held {
         version,
-        secret: Arc::new(secret),
+        object: Arc::new(object),
     }
+}
+
+/// The ConfigMaps of their own namespaces that these Ingresses name.
+pub(super) fn named_maps<'a>(ingresses: impl IntoIterator<Item = &'a Ingress>) -> BTreeSet<Key> {
+    let mut keys = BTreeSet::new();
+    for ingress in ingresses {
+        let namespace = ingress.metadata.namespace.as_deref().unwrap_or("");
+        let annotations = ingress.metadata.annotations.iter().flatten();
+        let naming =
+            annotations.filter(|(key, _)| MAP_ENDINGS.iter().any(|ending| key.ends_with(ending)));
+        keys.extend(naming.filter_map(|(_, value)| own(namespace, value.trim())));
+    }
+    keys
+}
+
+/// An object of the Ingress's own namespace by its name: `translate` refuses those of others, so they
+/// are not even read. What is no name would be a path, and not of such an object.
+fn own(namespace: &str, text: &str) -> Option<Key> {
+    let (of, name) = text.split_once('/').unwrap_or((namespace, text));
+    let good = of == namespace && crate::config::is_name(namespace) && crate::config::is_name(name);
+    good.then(|| (namespace.into(), name.into()))
 }
 
 /// The Secrets of their own namespaces that these Ingresses name.
@@ -124,15 +167,8 @@ pub(super) fn named<'a>(ingresses: impl IntoIterator<Item = &'a Ingress>) -> BTr
         let tls = tls.filter_map(|entry| entry.secret_name.as_deref());
         let annotations = ingress.metadata.annotations.iter().flatten();
         let annotations = annotations.filter(|(key, _)| key.ends_with(ANNOTATION_ENDING));
-        for text in tls.chain(annotations.map(|(_, value)| value.trim())) {
-            let (of, name) = text.split_once('/').unwrap_or((namespace, text));
-            // `translate` refuses those of other namespaces, so they are not even read. What is no
-            // name would be a path, and not of a Secret.
-            if of == namespace && crate::config::is_name(namespace) && crate::config::is_name(name)
-            {
-                keys.insert((namespace.into(), name.into()));
-            }
-        }
+        let all = tls.chain(annotations.map(|(_, value)| value.trim()));
+        keys.extend(all.filter_map(|text| own(namespace, text)));
     }
     keys
 }
@@ -153,6 +189,9 @@ mod tests {
                 "nginx.ingress.kubernetes.io/proxy-ssl-secret": "other/ca",
                 "nginx.ingress.kubernetes.io/auth-secret-type": "auth-file",
                 "splitter.io/x-secret": "../../nodes/x",
+                "splitter.io/jwt-jwks-configmap": "keys",
+                "nginx.ingress.kubernetes.io/auth-proxy-set-headers": "shop/headers",
+                "nginx.ingress.kubernetes.io/x-configmap": "other/headers",
             }},
             "spec": {"tls": [
                 {"hosts": ["a.example"], "secretName": "cert"},
@@ -166,5 +205,9 @@ mod tests {
         let expected = [("shop", "ca"), ("shop", "cert"), ("shop", "users")];
         let expected = expected.map(|(namespace, name)| (namespace.into(), name.into()));
         assert_eq!(found, BTreeSet::from(expected));
+        let maps = named_maps([&ingress]);
+        let expected = [("shop", "headers"), ("shop", "keys")];
+        let expected = expected.map(|(namespace, name)| (namespace.into(), name.into()));
+        assert_eq!(maps, BTreeSet::from(expected));
     }
 }

@@ -24,6 +24,26 @@ pub(super) const OWN: [&str; 8] = [
     RESPONSE_HEADER,
 ];
 
+/// Those of tokens, which only we know: read from main Ingresses, sorted.
+pub(super) const TOKENS: [&str; 16] = [
+    "jwt-algorithms",
+    "jwt-audiences",
+    "jwt-claim-headers",
+    "jwt-claims",
+    "jwt-cookie",
+    "jwt-forward",
+    "jwt-header",
+    "jwt-issuer",
+    "jwt-jwks-ca-secret",
+    "jwt-jwks-configmap",
+    "jwt-jwks-secret",
+    "jwt-jwks-url",
+    "jwt-leeway",
+    "jwt-query",
+    "jwt-realm",
+    "jwt-type",
+];
+
 /// Read from both kinds of Ingresses.
 pub(super) const RESPONSE_HEADER: &str = "canary-response-header";
 
@@ -174,9 +194,12 @@ const REMOVED: [&str; 8] = [
     "secure-verify-ca-secret",
 ];
 
-/// Whether ingress-nginx knows, or once knew, the annotation.
+/// Whether ingress-nginx knows, or once knew, the annotation, or it is one for tokens.
 pub(super) fn is_known(name: &str) -> bool {
-    CANARY.contains(&name) || OTHER.binary_search(&name).is_ok() || REMOVED.contains(&name)
+    CANARY.contains(&name)
+        || OTHER.binary_search(&name).is_ok()
+        || TOKENS.contains(&name)
+        || REMOVED.contains(&name)
 }
 
 /// All that the last ingress-nginx knows.
@@ -194,7 +217,8 @@ pub(super) fn suggest(name: &str) -> Option<&'static str> {
         return None;
     }
     let canary = name.starts_with("canary-");
-    let all = CANARY.iter().chain(&OWN).chain(OTHER.iter()).copied();
+    let all = CANARY.iter().chain(&OWN).chain(&TOKENS);
+    let all = all.chain(OTHER.iter()).copied();
     let near = all
         .filter(|known| known.starts_with("canary-") == canary)
         .map(|known| (distance(name, known), known))

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::networking::v1::Ingress;
 
 use super::annotations::Annotations;
@@ -56,6 +56,7 @@ struct Read {
     covering: Vec<HostPattern>,
     services: BTreeMap<ObjectRef, Option<Arc<Service>>>,
     secrets: BTreeMap<ObjectRef, Option<Arc<Secret>>>,
+    maps: BTreeMap<ObjectRef, Option<Arc<ConfigMap>>>,
 }
 
 impl Part {
@@ -108,6 +109,7 @@ impl Part {
                 covering,
                 services: looked.services,
                 secrets: secrets.asked(),
+                maps: secrets.asked_maps(),
             },
             secrets: secrets.used(),
         }
@@ -124,6 +126,7 @@ impl Part {
         let mut pairs = read.members.iter().zip(members);
         let mut services = read.services.iter();
         let mut secrets = read.secrets.iter();
+        let mut maps = read.maps.iter();
         read.members.len() == members.len()
             && pairs.all(|(read, now)| read.is_same(&now.ingress))
             && read.covering == covering
@@ -131,6 +134,7 @@ impl Part {
                 .all(|(it, read)| is_as_read(read, inputs.services.get(&it.namespace, &it.name)))
             && secrets
                 .all(|(it, read)| is_as_read(read, inputs.secrets.get(&it.namespace, &it.name)))
+            && maps.all(|(it, read)| is_as_read(read, inputs.secrets.map(&it.namespace, &it.name)))
     }
 
     /// Numbers its Backends anew.

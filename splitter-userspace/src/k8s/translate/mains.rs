@@ -204,6 +204,10 @@ fn add(
         let effect = "the path answers 503";
         let key = backends.find(&view.subject, path.backend, &field, effect, problems);
         let policy = terms.policy(&path.key.path);
+        let policy = match policy::is_open(&path.key.path) {
+            true => policy.and_then(|it| Policy::clone(&it).unguarded()),
+            false => policy,
+        };
         drafts.add(Draft {
             key: path.key,
             owner: view.subject.object.clone(),

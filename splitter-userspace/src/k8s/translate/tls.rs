@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::networking::v1::IngressTLS;
 
 use super::View;
@@ -15,28 +15,40 @@ use super::report::Problems;
 use crate::k8s::{Objects, Sourced};
 use crate::model::{HostPattern, Kind, ObjectRef, SecretData, TlsHost, TlsSecret};
 
-/// The Secrets by namespace and name.
+/// The Secrets and ConfigMaps by namespace and name.
 #[derive(Default)]
-pub(super) struct SecretIndex<'a>(HashMap<(&'a str, &'a str), &'a Sourced<Secret>>);
+pub(super) struct SecretIndex<'a> {
+    secrets: HashMap<(&'a str, &'a str), &'a Sourced<Secret>>,
+    maps: HashMap<(&'a str, &'a str), &'a Sourced<ConfigMap>>,
+}
 
 impl<'a> SecretIndex<'a> {
     pub(super) fn of(objects: &'a Objects) -> Self {
-        let secrets = objects.secrets.iter();
-        let named = secrets.map(|it| ((it.namespace(), it.name()), it));
-        SecretIndex(named.collect())
+        let (secrets, maps) = (objects.secrets.iter(), objects.config_maps.iter());
+        SecretIndex {
+            secrets: secrets
+                .map(|it| ((it.namespace(), it.name()), it))
+                .collect(),
+            maps: maps.map(|it| ((it.namespace(), it.name()), it)).collect(),
+        }
     }
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&'a Sourced<Secret>> {
-        self.0.get(&(namespace, name)).copied()
+        self.secrets.get(&(namespace, name)).copied()
+    }
+
+    pub(super) fn map(&self, namespace: &str, name: &str) -> Option<&'a Sourced<ConfigMap>> {
+        self.maps.get(&(namespace, name)).copied()
     }
 }
 
-/// The Secrets, and which of them are used.
+/// The Secrets and ConfigMaps, and which of them are used.
 pub(super) struct Secrets<'a> {
     all: &'a SecretIndex<'a>,
     used: RefCell<BTreeMap<ObjectRef, SecretData>>,
     /// What was looked for, and what was there.
     asked: RefCell<BTreeMap<ObjectRef, Option<Arc<Secret>>>>,
+    asked_maps: RefCell<BTreeMap<ObjectRef, Option<Arc<ConfigMap>>>>,
 }
 
 impl<'a> Secrets<'a> {
@@ -45,7 +57,21 @@ impl<'a> Secrets<'a> {
             all,
             used: RefCell::default(),
             asked: RefCell::default(),
+            asked_maps: RefCell::default(),
         }
+    }
+
+    /// Notes that a ConfigMap is used; none if there is none of that name.
+    pub(super) fn take_config_map(&self, namespace: &str, name: &str) -> Option<ObjectRef> {
+        let found = self.all.map(namespace, name);
+        let object = ObjectRef::new(Kind::ConfigMap, namespace, name);
+        let seen = || found.map(|it| Arc::clone(&it.object));
+        let mut asked = self.asked_maps.borrow_mut();
+        asked.entry(object.clone()).or_insert_with(seen);
+        let map = found?;
+        let mut used = self.used.borrow_mut();
+        used.entry(object.clone()).or_insert_with(|| map.data());
+        Some(object)
     }
 
     /// Notes that a Secret is used; none if there is none of that name.
@@ -70,6 +96,11 @@ impl<'a> Secrets<'a> {
     /// The content of those that are used.
     pub(super) fn used(&self) -> BTreeMap<ObjectRef, SecretData> {
         self.used.take()
+    }
+
+    /// The ConfigMaps that were looked for, and what was there.
+    pub(super) fn asked_maps(&self) -> BTreeMap<ObjectRef, Option<Arc<ConfigMap>>> {
+        self.asked_maps.take()
     }
 
     /// Those that were looked for, and what was there.

@@ -23,6 +23,12 @@ impl Addresses {
         let denied = self.deny.as_ref().is_some_and(|set| set.contains(client));
         !denied && self.allow.as_ref().is_none_or(|set| set.contains(client))
     }
+
+    /// Whether a client is let in by name, and not only for not being kept out: what is enough where
+    /// one guard is.
+    pub fn vouch(&self, client: IpAddr) -> bool {
+        self.allow.is_some() && self.admit(client)
+    }
 }
 
 /// A set of IPv4 and IPv6 ranges. An IPv4-mapped IPv6 address, and a range of such, is the IPv4
@@ -238,6 +244,13 @@ mod tests {
         assert!(both.admit("10.2.0.1".parse().unwrap()));
         assert!(!both.admit("10.1.0.1".parse().unwrap()));
         assert!(!both.admit("192.0.2.1".parse().unwrap()));
+        assert!(both.vouch("10.2.0.1".parse().unwrap()));
+        let deny = Addresses {
+            allow: None,
+            ..both
+        };
+        let other = "192.0.2.1".parse().unwrap();
+        assert!(deny.admit(other) && !deny.vouch(other));
         assert!(Addresses::default().admit("192.0.2.1".parse().unwrap()));
     }
 

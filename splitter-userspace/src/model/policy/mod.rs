@@ -10,6 +10,8 @@ mod client_cert;
 mod cors;
 mod error_pages;
 mod exchange;
+mod guards;
+mod jwt;
 mod limits;
 mod redirect;
 mod rewrite;
@@ -30,6 +32,10 @@ pub use client_cert::{ClientCert, ClientVerify};
 pub use cors::{Cors, Origin, Origins};
 pub use error_pages::ErrorPages;
 pub use exchange::{Exchange, Failures, Protocol, Retry};
+pub use guards::{Basic, Guarded, UserLayout};
+pub use jwt::{
+    Algorithm, Algorithms, ClaimHeader, ClaimPath, ClaimTest, Jwt, KeySource, KeyUrl, TokenPlace,
+};
 pub use limits::{Rate, RateLimits};
 pub use redirect::{HttpsRedirect, Redirect};
 pub use rewrite::Rewrite;
@@ -65,6 +71,9 @@ pub struct Policy {
     /// Who may call, by certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_cert: Option<ClientCert>,
+    /// Who may call, by what a client knows or was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guards: Option<Arc<Guarded>>,
     /// Which pages of other origins may read the answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cors: Option<Cors>,
@@ -86,6 +95,12 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The same for a path that must be answered whoever asks. Addresses and certificates count.
+    pub fn unguarded(self) -> Option<Arc<Policy>> {
+        let guards = None;
+        Policy { guards, ..self }.into_shared()
+    }
+
     /// Behind a pointer; none when it says nothing.
     pub fn into_shared(self) -> Option<Arc<Policy>> {
         (self != Policy::default()).then(|| Arc::new(self))

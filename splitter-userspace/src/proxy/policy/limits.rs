@@ -1,9 +1,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderValue};
 
 use super::{Refusal, Reply};
 use crate::model::RateLimits;
@@ -27,10 +25,6 @@ pub fn enter(
             Refused::Full => ("limits-full", limits.rate_status, "too many clients"),
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-        let mut reply = Reply::new(name, status);
-        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-        reply.headers.insert(CONTENT_TYPE, plain);
-        reply.body = Bytes::from(format!("{} {text}\n", status.as_str()));
-        reply.into()
+        Reply::text(name, status, text).into()
     })
 }

@@ -3,6 +3,7 @@
 //! (the pod's: [`answered`]; everyone: [`dress`]). A Location without a policy passes by.
 
 pub mod affinity;
+mod auth;
 mod body;
 mod client_cert;
 mod cors;
@@ -17,8 +18,9 @@ use std::sync::Arc;
 use http::header::{CONNECTION, HOST};
 use http::{HeaderMap, HeaderValue, Version, request, response};
 
+pub use auth::{Gatekeeper, authorise};
 pub use body::admit;
-pub use client_cert::{Verdict, certify, is_own_field, same_host};
+pub use client_cert::{Certified, Verdict, certify, is_own_field, same_host};
 pub use reply::{Refusal, Reply};
 pub use rewrite::Rewritten;
 
@@ -75,7 +77,8 @@ pub fn enter(policy: &Policy, asked: &Asked<'_>, passage: &mut Passage) -> Resul
     if let Some(limits) = &policy.limits {
         passage.held = limits::enter(limits, asked.limiter, asked.client, asked.now)?;
     }
-    let addresses = policy.addresses.as_ref();
+    let any = policy.guards.as_ref().is_some_and(|it| it.any);
+    let addresses = policy.addresses.as_ref().filter(|_| !any);
     if addresses.is_some_and(|it| !it.admit(asked.client)) {
         return Err(Fault::AddressDenied.into());
     }

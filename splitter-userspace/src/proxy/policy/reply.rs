@@ -1,5 +1,6 @@
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::proxy::fault::Fault;
 
@@ -26,6 +27,15 @@ impl Reply {
             body: Bytes::new(),
         }
     }
+
+    /// An answer that says in a sentence what it is about.
+    pub fn text(name: &'static str, status: StatusCode, text: &str) -> Self {
+        let mut reply = Reply::new(name, status);
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        reply.headers.insert(CONTENT_TYPE, plain);
+        reply.body = Bytes::from(format!("{} {text}\n", status.as_str()));
+        reply
+    }
 }
 
 /// Why a request does not go on to a pod.
@@ -35,6 +45,16 @@ pub enum Refusal {
     Fault(Fault),
     /// A policy answers it.
     Reply(Box<Reply>),
+}
+
+impl Refusal {
+    /// The status that is answered.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Refusal::Fault(fault) => fault.status(),
+            Refusal::Reply(reply) => reply.status,
+        }
+    }
 }
 
 impl From<Fault> for Refusal {

@@ -184,6 +184,11 @@ pub const INTERIM_ANSWERS: Family = Family::counter(
     "Interim answers (1xx) of backends, by result: passed to the client, or dropped as it could not \
      take them (HTTP/2, or an answer before it still on its way)",
 );
+/// Fetches of keys that tokens are signed with, label `result`: `ok`, `failed`.
+pub const KEY_FETCHES: Family = Family::counter(
+    "splitter_jwks_fetches_total",
+    "Fetches of the keys that tokens are signed with, by result: ok or failed",
+);
 /// Times that the NICs that lead outside became others, label `result`: `moved`, `without-xdp`.
 pub const INTERFACE_CHANGES: Family = Family::counter(
     "splitter_interface_changes_total",

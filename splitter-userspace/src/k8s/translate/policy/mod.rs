@@ -4,6 +4,7 @@
 mod access_log;
 mod addresses;
 pub(super) mod affinity;
+mod auth;
 pub(super) mod balance;
 mod body;
 mod client_cert;
@@ -30,6 +31,7 @@ use super::canary_own;
 use super::report::Problems;
 use crate::model::{BackendFault, Balance, Policy};
 
+pub(super) use auth::is_open;
 pub(super) use client_cert::asks_for_certificate;
 pub(super) use https::HttpsTerms;
 pub(super) use rewrite::PathTerms;
@@ -45,12 +47,16 @@ const SUPPORTED: &[&str] = &[
     "affinity-mode",
     "allowlist-source-range",
     "app-root",
+    "auth-realm",
+    "auth-secret",
+    "auth-secret-type",
     "auth-tls-error-page",
     "auth-tls-match-cn",
     "auth-tls-pass-certificate-to-upstream",
     "auth-tls-secret",
     "auth-tls-verify-client",
     "auth-tls-verify-depth",
+    "auth-type",
     "backend-protocol",
     "client-body-buffer-size",
     "cors-allow-credentials",
@@ -67,6 +73,22 @@ const SUPPORTED: &[&str] = &[
     "enable-cors",
     "force-ssl-redirect",
     "from-to-www-redirect",
+    "jwt-algorithms",
+    "jwt-audiences",
+    "jwt-claim-headers",
+    "jwt-claims",
+    "jwt-cookie",
+    "jwt-forward",
+    "jwt-header",
+    "jwt-issuer",
+    "jwt-jwks-ca-secret",
+    "jwt-jwks-configmap",
+    "jwt-jwks-secret",
+    "jwt-jwks-url",
+    "jwt-leeway",
+    "jwt-query",
+    "jwt-realm",
+    "jwt-type",
     "limit-allowlist",
     "limit-burst-multiplier",
     "limit-connections",
@@ -96,6 +118,7 @@ const SUPPORTED: &[&str] = &[
     "proxy-ssl-server-name",
     "proxy-ssl-verify",
     "rewrite-target",
+    "satisfy",
     "server-alias",
     "service-upstream",
     "session-cookie-change-on-failure",
@@ -151,6 +174,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
     let (paths, rewrite) = rewrite::read(view, problems);
     let mut closed = Closed(unsupported::close(view, problems));
     let addresses = closed.unless(addresses::read(view, problems));
+    let guards = closed.unless(auth::read(view, problems));
     let client_cert = closed.unless(client_cert::read(view, problems));
     let mut exchange = exchange::read(view, problems);
     if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
@@ -163,6 +187,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         policy: Policy {
             addresses,
             client_cert,
+            guards,
             cors: cors::read(view, problems),
             limits: limits::read(view, problems),
             redirect: redirect::read(view, problems),

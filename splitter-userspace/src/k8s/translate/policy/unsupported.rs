@@ -94,7 +94,6 @@ impl Meaning {
             }
         };
         match name {
-            "satisfy" => Meaning::Guard,
             "enable-modsecurity" | "enable-owasp-core-rules" => {
                 guard_unless(parse_bool(value) == Some(false))
             }

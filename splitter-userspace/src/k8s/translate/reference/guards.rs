@@ -11,11 +11,11 @@ pub(super) const ROWS: &[Row] = rows! {
     "auth-keepalive-timeout" Location Refused "seconds" "60" "503" "";
     "auth-method" Location Refused "a method" "GET" "503" "";
     "auth-proxy-set-headers" Location Refused "a ConfigMap" "none" "503" "";
-    "auth-realm" Location Refused "text" "" "503" "";
+    "auth-realm" Location Differs "text" "empty" "503; reported. So is `off`, which has ingress-nginx let everybody in" "off";
     "auth-request-redirect" Location Refused "a URL" "" "503" "";
     "auth-response-headers" Location Refused "headers, separated by commas" "none" "503" "";
-    "auth-secret" Location Refused "a Secret" "none" "503" "";
-    "auth-secret-type" Location Refused "`auth-file`, `auth-map`" "`auth-file`" "503" "";
+    "auth-secret" Location Differs "a Secret of the Ingress's own namespace, by NAME or NAMESPACE/NAME; bcrypt up to cost 14, sha-crypt up to 1000000 rounds, apr1, MD5-crypt, SHA-1, plain" "needed with `auth-type`" "503; reported. A user with another hash is not let in; reported. Without `auth-type` ingress-nginx lets everybody in" "nobody";
+    "auth-secret-type" Location Works "`auth-file` (htpasswd in the entry `auth`), `auth-map` (each entry is a user and a hash)" "`auth-file`" "503; reported" "auth-list";
     "auth-signin" Location Refused "a URL" "none" "503" "";
     "auth-signin-redirect-param" Location Refused "a name" "`rd`" "503" "";
     "auth-snippet" Location Refused "nginx text" "" "503; never executed" "";
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = rows! {
     "auth-tls-secret" Location Differs "NAMESPACE/NAME of a Secret with `ca.crt` in the Ingress's own namespace" "none; needed by the others" "503; reported. It holds for the Ingress's own paths only (ingress-nginx: all paths of the host)" "nobody";
     "auth-tls-verify-client" Location Works "`on`, `off`, `optional`, `optional_no_ca`" "`on`" "`on`; reported" "perhaps";
     "auth-tls-verify-depth" Location Works "a number from 1 to 6" "1" "1; reported" "7";
-    "auth-type" Location Refused "`basic`, `digest`" "none" "503" "";
+    "auth-type" Location Differs "`basic`" "none" "503; reported. So are `digest` and the empty text, with which ingress-nginx lets everybody in" "digest";
     "auth-url" Location Refused "a URL" "none" "503" "";
     "configuration-snippet" Location Ignored "nginx text" "" "never executed; 503 if it could refuse somebody, else reported" "";
     "cors-allow-credentials" Location Works "true, false" "true" "false; reported" "yes";
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Row] = rows! {
     "limit-whitelist" Ingress Works "the older name of `limit-allowlist`" "nobody" "nobody is exempt; reported" "home";
     "modsecurity-snippet" Location Refused "rules" "" "503; never executed" "";
     "modsecurity-transaction-id" Location Refused "nginx variables" "" "503" "";
-    "satisfy" Location Refused "`any`, `all`" "`all`" "503" "";
+    "satisfy" Location Works "`any`, `all`: of addresses and what clients know or were given. `any` beats a deny list" "`all`" "`all`; reported" "some";
     "server-snippet" Host Ignored "nginx text" "" "never executed; 503 if it could refuse somebody, else reported" "";
     "ssl-ciphers" Host Ignored "ciphers" "" "reported" "";
     "ssl-passthrough" Host Ignored "true, false" "false" "reported" "";

@@ -5,6 +5,7 @@ mod guards;
 mod own;
 mod pods;
 mod routing;
+mod tokens;
 
 use std::fmt::Write as _;
 
@@ -89,6 +90,12 @@ pub(super) fn own() -> impl Iterator<Item = &'static Row> {
     own::ROWS.iter()
 }
 
+/// Rows of tokens, which only we know.
+#[cfg(test)]
+pub(super) fn tokens() -> impl Iterator<Item = &'static Row> {
+    tokens::ROWS.iter()
+}
+
 const HEAD: &str = "<!-- Made from splitter-userspace/src/k8s/translate/reference/: UPDATE_DOCS=1 cargo test -p splitter-userspace --lib reference -->
 # Annotations
 
@@ -108,10 +115,13 @@ takes the same names from ingress-nginx's ConfigMap for Ingresses that say nothi
 
 const OWN_TITLE: &str = "Canaries, under `splitter.io/` only";
 
+const TOKENS_TITLE: &str = "Tokens (JWT), under `splitter.io/`";
+
 /// `docs/annotations.md`.
 pub fn annotations_page() -> String {
     let mut page = HEAD.to_owned();
-    for (title, rows) in TABLES.into_iter().chain([(OWN_TITLE, own::ROWS)]) {
+    let own = [(OWN_TITLE, own::ROWS), (TOKENS_TITLE, tokens::ROWS)];
+    for (title, rows) in TABLES.into_iter().chain(own) {
         // Writing to a String does not fail.
         let _ = write!(
             page,

@@ -7,6 +7,7 @@
 mod addresses;
 mod affinity;
 mod attach;
+mod auth;
 mod backends;
 mod canary;
 mod classes;

@@ -18,10 +18,7 @@ fn with(name: &str, value: &str) -> (String, Vec<String>) {
 fn guards_close_the_ingress() {
     let rows = [
         ("auth-url", "http://auth.example/"),
-        ("auth-type", "basic"),
-        ("auth-secret", "basic"),
         ("auth-snippet", "x"),
-        ("satisfy", "any"),
         ("enable-modsecurity", "true"),
         ("enable-modsecurity", "nonsense"),
         ("enable-owasp-core-rules", "true"),
@@ -152,7 +149,7 @@ fn a_closed_location_has_no_canary_and_closes_nobody_else() {
 fn a_guard_is_named_before_a_protocol() {
     let both: Ing = main("m")
         .note("backend-protocol", "GRPCS")
-        .note("satisfy", "any");
+        .note("auth-snippet", "x");
     let translation = run(&[both.on("a", "/", "m")]);
     assert_eq!(
         show(&translation.snapshot),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::support::{Ing, canary, main, objects, service};
 use crate::config::ClassSettings;
-use crate::k8s::translate::reference::{Row, Status, all, own};
+use crate::k8s::translate::reference::{Row, Status, all, own, tokens};
 use crate::k8s::translate::{catalogue, policy};
 use crate::k8s::{Translation, annotations_page, translate};
 
@@ -15,6 +15,16 @@ apiVersion: v1
 kind: Secret
 metadata: {name: authorities, namespace: ns}
 data: {ca.crt: eA==}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: users, namespace: ns}
+data: {auth: eA==}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: keys, namespace: ns}
+data: {jwks: eA==}
 ";
 
 fn run(ingresses: &[Ing]) -> Translation {
@@ -49,6 +59,13 @@ fn with(row: &Row, value: &str) -> Translation {
     }
     if row.name.starts_with("auth-tls-") && row.name != "auth-tls-secret" {
         ingress = ingress.note("auth-tls-secret", "ns/authorities");
+    }
+    let basic = [("auth-type", "basic"), ("auth-secret", "users")];
+    if basic.iter().any(|(name, _)| row.name == *name)
+        || ["auth-realm", "auth-secret-type"].contains(&row.name)
+    {
+        let missing = basic.iter().filter(|(name, _)| row.name != *name);
+        ingress = missing.fold(ingress, |it, (name, value)| it.note(name, value));
     }
     if row.name == "x-forwarded-prefix" {
         ingress = ingress.note("rewrite-target", "/x");
@@ -165,6 +182,35 @@ fn a_bad_value_of_ours_is_reported_and_a_good_one_is_not() {
         assert_eq!(codes(row, &with_own(row, good)), [""; 0], "{}", row.name);
         let bad = codes(row, &with_own(row, row.bad));
         assert!(!bad.is_empty(), "{}: {:?}", row.name, row.bad);
+    }
+}
+
+#[test]
+fn each_annotation_of_tokens_has_one_row() {
+    let names: Vec<_> = tokens().map(|row| row.name).collect();
+    assert_eq!(names, catalogue::TOKENS);
+    assert!(names.iter().all(|name| policy::is_supported(name)));
+}
+
+#[test]
+fn a_bad_value_of_tokens_closes() {
+    for row in tokens() {
+        let needed = [
+            ("jwt-issuer", "i"),
+            ("jwt-audiences", "a"),
+            ("jwt-jwks-secret", "keys"),
+        ];
+        let sources = ["jwt-jwks-configmap", "jwt-jwks-url"];
+        let instead = |name: &str| sources.contains(&row.name) && name == "jwt-jwks-secret";
+        let mut it = main("i").raw_note(&format!("splitter.io/{}", row.name), row.bad);
+        for (name, value) in needed {
+            if name != row.name && !instead(name) {
+                it = it.raw_note(&format!("splitter.io/{name}"), value);
+            }
+        }
+        let translation = run(&[it.on("b", "/", "m")]);
+        assert!(is_closed(&translation), "{}: {:?}", row.name, row.bad);
+        assert_eq!(codes(row, &translation), ["auth-invalid"], "{}", row.name);
     }
 }
 

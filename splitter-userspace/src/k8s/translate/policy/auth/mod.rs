@@ -1,0 +1,116 @@
+//! Who may call, by what a client knows or was given: `auth-type`, `jwt-*`, `satisfy`. What cannot be read
+//! closes the Ingress: ingress-nginx opens it in many of these cases.
+
+mod basic;
+mod fields;
+mod jwt;
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+
+use crate::k8s::translate::View;
+use crate::k8s::translate::annotations::Annotation;
+use crate::k8s::translate::report::Problems;
+use crate::model::{BackendFault, Guarded, ObjectRef};
+
+/// What paths of these are for must be answered whoever asks: an authority looks there whether
+/// somebody has a host (`no-auth-locations`, by its default).
+const OPEN: &str = "/.well-known/acme-challenge";
+
+/// Reads the annotations.
+///
+/// # Errors
+/// When it cannot be told who may call.
+pub(super) fn read(
+    view: &View<'_>,
+    problems: &mut Problems,
+) -> Result<Option<Arc<Guarded>>, BackendFault> {
+    let guarded = Guarded {
+        basic: basic::read(view, problems)?,
+        jwt: jwt::read(view, problems)?,
+        any: any(view, problems),
+    };
+    Ok(guarded.asks().then(|| Arc::new(guarded)))
+}
+
+/// Whether a path is not guarded, whatever its Ingress says. Only one that means nothing but itself,
+/// also where paths are patterns.
+pub(in crate::k8s::translate) fn is_open(path: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
+    path.starts_with(OPEN) && path.bytes().all(plain)
+}
+
+/// `satisfy`: whether one guard is enough.
+fn any(view: &View<'_>, problems: &mut Problems) -> bool {
+    let Some(annotation) = view.annotations.get("satisfy") else {
+        return false;
+    };
+    match annotation.value.trim() {
+        "any" => true,
+        "all" => false,
+        other => {
+            problems.error(
+                &view.subject,
+                annotation.field(),
+                "satisfy-invalid",
+                format!("{other:?} is neither any nor all"),
+                "it counts as all: every access control must be passed",
+            );
+            false
+        }
+    }
+}
+
+/// Reports what makes it impossible to tell who may call.
+fn close(
+    view: &View<'_>,
+    annotation: Annotation<'_>,
+    what: impl Into<String>,
+    problems: &mut Problems,
+) -> BackendFault {
+    problems.error(
+        &view.subject,
+        annotation.field(),
+        "auth-invalid",
+        what,
+        "every path of the Ingress answers 503, as nobody can tell who may call it",
+    );
+    BackendFault::GuardInvalid
+}
+
+/// A Secret of the Ingress's own namespace, by its name alone or with the namespace.
+fn secret(
+    view: &View<'_>,
+    annotation: Annotation<'_>,
+    problems: &mut Problems,
+) -> Result<ObjectRef, BackendFault> {
+    let value = annotation.value.trim();
+    let own = &*view.subject.object.namespace;
+    let (namespace, name) = value.split_once('/').unwrap_or((own, value));
+    let what = if name.is_empty() {
+        format!("{value:?} names no Secret")
+    } else if namespace != own {
+        format!("the Secret {value} is not in the Ingress's own namespace {own}")
+    } else {
+        match view.secrets.take(namespace, name) {
+            Some(secret) => return Ok(secret),
+            None => format!("there is no Secret {namespace}/{name}"),
+        }
+    };
+    Err(close(view, annotation, what, problems))
+}
+
+/// A text that clients are shown between quotes.
+fn quoted(
+    view: &View<'_>,
+    annotation: Annotation<'_>,
+    problems: &mut Problems,
+) -> Result<Arc<str>, BackendFault> {
+    let value = annotation.value.trim();
+    if HeaderValue::from_str(value).is_err() {
+        let what = format!("{value:?} cannot stand in a header");
+        return Err(close(view, annotation, what, problems));
+    }
+    Ok(value.into())
+}

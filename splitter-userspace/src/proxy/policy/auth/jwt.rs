@@ -1,0 +1,319 @@
+//! Signed tokens.
+
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderValue};
+use http::{StatusCode, Uri, request};
+
+use super::{Asking, challenge, quote};
+use crate::auth::{KeyRing, TokenError, Verified, scheme};
+use crate::model::{Jwt, TokenPlace};
+use crate::proxy::fault::Fault;
+use crate::proxy::policy::{Refusal, Reply};
+use crate::proxy::worker::Worker;
+
+/// How long a request waits for newer keys: its token may be signed with one that is just new.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many requests of one worker wait for keys at once. Those beyond are answered at once.
+pub(super) const WAITING_MAX: u32 = 64;
+
+/// Whether the client has a token that lets it in.
+///
+/// # Errors
+/// When it has not: the answer.
+pub(super) async fn admit(asking: &Asking<'_>, jwt: &Jwt) -> Result<Rc<Verified>, Refusal> {
+    let token = token(asking.parts, jwt).map_err(|error| refuse(jwt, error))?;
+    let Some(token) = token else {
+        let how = format!("Bearer realm={}", quote(&jwt.realm));
+        return Err(challenge("token-missing", &how, "a token is needed"));
+    };
+    let verified = verify(asking.worker, jwt, &token).await?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+    let admitted = verified.admit(jwt, now);
+    admitted.map_err(|error| refuse(jwt, error))?;
+    Ok(verified)
+}
+
+/// 401 with what is wrong with the token, 403 for one that is good and not enough (RFC 6750 3).
+fn refuse(jwt: &Jwt, error: TokenError) -> Refusal {
+    let (status, code) = match error {
+        TokenError::Denied => (StatusCode::FORBIDDEN, "insufficient_scope"),
+        _ => (StatusCode::UNAUTHORIZED, "invalid_token"),
+    };
+    let text = error.to_string();
+    let how = format!(
+        "Bearer realm={}, error=\"{code}\", error_description={}",
+        quote(&jwt.realm),
+        quote(&text)
+    );
+    let mut refusal = challenge(error.name(), &how, &text);
+    if let Refusal::Reply(reply) = &mut refusal
+        && status != reply.status
+    {
+        let headers = std::mem::take(&mut reply.headers);
+        **reply = Reply::text(error.name(), status, &text);
+        reply.headers.extend(headers);
+    }
+    refusal
+}
+
+/// The token, from the first place that has one. A place that has two has none: pods and proxies
+/// disagree about which of them counts.
+fn token(parts: &request::Parts, jwt: &Jwt) -> Result<Option<String>, TokenError> {
+    for place in jwt.places.iter() {
+        let mut found = Vec::new();
+        match place {
+            TokenPlace::Header(name) => {
+                for value in parts.headers.get_all(name) {
+                    let bearer = scheme(value.as_bytes(), b"bearer");
+                    let bare = Some(value.as_bytes()).filter(|_| *name != AUTHORIZATION);
+                    found.push(bearer.or(bare));
+                }
+            }
+            TokenPlace::Cookie(name) => {
+                let cookies = pairs(&parts.headers).filter(|it| is_named(it, name));
+                found.extend(cookies.map(|it| it.get(name.len() + 1..).map(<[u8]>::trim_ascii)));
+            }
+            TokenPlace::Query(name) => {
+                let query = parts.uri.query().unwrap_or_default().split('&');
+                let values = query.filter_map(|it| it.strip_prefix(&**name)?.strip_prefix('='));
+                found.extend(values.map(|it| Some(it.as_bytes())));
+            }
+        }
+        match found[..] {
+            [] => {}
+            // Another scheme, for another guard.
+            [None] => {}
+            [Some(token)] => {
+                let token = std::str::from_utf8(token).map_err(|_| TokenError::Malformed)?;
+                return Ok(Some(token.to_owned()));
+            }
+            _ => return Err(TokenError::Malformed),
+        }
+    }
+    Ok(None)
+}
+
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let lines = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
+    let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';'));
+    pairs.map(<[u8]>::trim_ascii)
+}
+
+fn is_named(pair: &[u8], name: &str) -> bool {
+    let (start, rest) = pair.split_at_checked(name.len()).unwrap_or_default();
+    start == name.as_bytes() && rest.first() == Some(&b'=')
+}
+
+/// The token with its signature checked; once for each token and set of keys.
+async fn verify(worker: &Rc<Worker>, jwt: &Jwt, token: &str) -> Result<Rc<Verified>, Refusal> {
+    let mut waited = None;
+    loop {
+        let guards = worker.guards();
+        let ring = guards.keys(jwt).ok_or(Fault::GuardBroken)?;
+        let checked = match &ring.set {
+            Some(set) => worker.gatekeeper().verify(token, set, jwt),
+            None => Err(TokenError::UnknownKey),
+        };
+        let error = match checked {
+            Ok(verified) => return Ok(verified),
+            Err(error) => error,
+        };
+        let refusal = || match ring.set {
+            Some(_) => refuse(jwt, error),
+            None => later(),
+        };
+        if error != TokenError::UnknownKey || !may_wait(ring) {
+            return Err(refusal());
+        }
+        let waiting = match waited.take() {
+            Some(waiting) => waiting,
+            None => {
+                let place = worker.gatekeeper().wait().ok_or_else(refusal)?;
+                let until = tokio::time::Instant::now() + PATIENCE;
+                (place, until)
+            }
+        };
+        let newer = worker.newer_guards(&guards);
+        if tokio::time::timeout_at(waiting.1, newer).await.is_err() {
+            return Err(refusal());
+        }
+        waited = Some(waiting);
+    }
+}
+
+fn may_wait(ring: &KeyRing) -> bool {
+    ring.wish.as_ref().is_some_and(|wish| wish.newer())
+}
+
+fn later() -> Refusal {
+    let text = "the keys that tokens are signed with are not known yet";
+    Reply::text("token-keys-missing", StatusCode::SERVICE_UNAVAILABLE, text).into()
+}
+
+/// Takes out what only we may say of a token.
+pub(super) fn cleanse(jwt: &Jwt, headers: &mut HeaderMap) {
+    for claim in jwt.headers.iter() {
+        headers.remove(&claim.header);
+    }
+}
+
+/// Tells pods what a token says.
+pub(super) fn tell(jwt: &Jwt, verified: &Verified, headers: &mut HeaderMap) {
+    for claim in jwt.headers.iter() {
+        if let Some(value) = verified.header(&claim.claim) {
+            headers.insert(&claim.header, value);
+        }
+    }
+}
+
+/// Takes the token itself out of every place where it could be, whether or not it was looked at.
+pub(super) fn take_out(jwt: &Jwt, parts: &mut request::Parts) {
+    for place in jwt.places.iter() {
+        match place {
+            TokenPlace::Header(name) => {
+                let values = parts.headers.get_all(name).iter();
+                let ours = |value: &HeaderValue| {
+                    *name != AUTHORIZATION || scheme(value.as_bytes(), b"bearer").is_some()
+                };
+                if values.into_iter().any(ours) {
+                    parts.headers.remove(name);
+                }
+            }
+            TokenPlace::Cookie(name) => take_cookie(name, &mut parts.headers),
+            TokenPlace::Query(name) => take_parameter(name, &mut parts.uri),
+        }
+    }
+}
+
+fn take_cookie(name: &str, headers: &mut HeaderMap) {
+    if !pairs(headers).any(|pair| is_named(pair, name)) {
+        return;
+    }
+    let rest: Vec<_> = pairs(headers).filter(|it| !is_named(it, name)).collect();
+    let rest = HeaderValue::from_bytes(&rest.join(&b"; "[..]));
+    headers.remove(COOKIE);
+    if let Ok(rest) = rest
+        && !rest.is_empty()
+    {
+        headers.insert(COOKIE, rest);
+    }
+}
+
+fn take_parameter(name: &str, uri: &mut Uri) {
+    let is_ours = |pair: &&str| pair.split_once('=').is_some_and(|(key, _)| key == name);
+    let Some(query) = uri
+        .query()
+        .filter(|it| it.split('&').any(|pair| is_ours(&pair)))
+    else {
+        return;
+    };
+    let rest: Vec<_> = query.split('&').filter(|pair| !is_ours(pair)).collect();
+    let (path, mark) = (uri.path(), if rest.is_empty() { "" } else { "?" });
+    let target = format!("{path}{mark}{}", rest.join("&"));
+    let mut parts = std::mem::take(uri).into_parts();
+    // The path and what is left of the query were good before.
+    parts.path_and_query = target.parse().ok();
+    *uri = Uri::from_parts(parts).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::sync::Arc;
+
+    use http::Request;
+
+    use super::*;
+
+    fn parts(uri: &str, fields: &[(&str, &str)]) -> request::Parts {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn jwt(places: &[TokenPlace]) -> Jwt {
+        Jwt {
+            issuer: "".into(),
+            audiences: Arc::new([]),
+            algorithms: Default::default(),
+            keys: crate::model::KeySource::Url(crate::model::KeyUrl {
+                url: "".into(),
+                authorities: None,
+            }),
+            kind: None,
+            leeway: Duration::ZERO,
+            places: places.into(),
+            claims: Arc::new([]),
+            headers: Arc::new([]),
+            forward: false,
+            realm: "".into(),
+        }
+    }
+
+    fn everywhere() -> Jwt {
+        jwt(&[
+            TokenPlace::Header(AUTHORIZATION),
+            TokenPlace::Header("x-token".parse().unwrap()),
+            TokenPlace::Cookie("t".into()),
+            TokenPlace::Query("t".into()),
+        ])
+    }
+
+    #[test]
+    fn the_first_place_that_has_one_counts_and_two_are_none() {
+        let of = |uri: &str, fields: &[(&str, &str)]| token(&parts(uri, fields), &everywhere());
+        let found = |text: &str| Ok(Some(text.to_owned()));
+        let bearer = ("authorization", "bEaReR a.b.c");
+        assert_eq!(of("/?t=q", &[bearer, ("x-token", "x")]), found("a.b.c"));
+        assert_eq!(of("/?t=q", &[("x-token", "Bearer x")]), found("x"));
+        assert_eq!(of("/?t=q", &[("cookie", "s=1; t=c; u=2")]), found("c"));
+        assert_eq!(of("/?tt=1&t=q&u", &[("cookie", "tt=1")]), found("q"));
+        assert_eq!(of("/", &[("authorization", "Basic x")]), Ok(None));
+        for (uri, fields) in [
+            ("/", &[bearer, bearer][..]),
+            ("/", &[bearer, ("authorization", "Basic x")]),
+            ("/", &[("cookie", "t=1; t=2")]),
+            ("/", &[("cookie", "t=1"), ("cookie", "t=2")]),
+            ("/?t=1&t=2", &[]),
+        ] {
+            assert_eq!(
+                of(uri, fields),
+                Err(TokenError::Malformed),
+                "{uri} {fields:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_token_is_taken_out_and_the_rest_stays() {
+        let fields = [
+            ("authorization", "Bearer a"),
+            ("x-token", "b"),
+            ("cookie", "s=1; t=c"),
+            ("cookie", "u=2"),
+        ];
+        let mut request = parts("/p%20x?a=1&t=q&b", &fields);
+        take_out(&everywhere(), &mut request);
+        assert_eq!(request.uri, "/p%20x?a=1&b");
+        assert_eq!(request.headers.len(), 1);
+        assert_eq!(request.headers[COOKIE], "s=1; u=2");
+        let mut request = parts("/?t=q", &[("authorization", "Basic a"), ("cookie", "t=1")]);
+        take_out(&everywhere(), &mut request);
+        assert_eq!(request.uri, "/");
+        assert_eq!(
+            request.headers.len(),
+            1,
+            "another scheme is another guard's"
+        );
+        let mut request = parts("http://a.test/x?t=q", &[]);
+        take_out(&everywhere(), &mut request);
+        assert_eq!(request.uri, "http://a.test/x");
+    }
+}
