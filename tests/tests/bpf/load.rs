@@ -403,6 +403,37 @@ fn generic_mode_is_used_when_asked_for() {
     assert_eq!(kernel.report().interfaces, [("cni0".to_owned(), "generic")]);
 }
 
+/// The object with a program that takes packets in one piece only.
+fn without_fragments(object: &[u8]) -> Vec<u8> {
+    let name = b"xdp.frags\0";
+    let mut object = object.to_vec();
+    let is_name = |at: &usize| object[*at..].starts_with(name);
+    let places: Vec<_> = (0..object.len()).filter(is_name).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        object[at + "xdp".len()] = 0;
+    }
+    object
+}
+
+#[test]
+fn large_frames_are_taken_and_a_program_that_cannot_is_refused_by_its_name() {
+    let (nodes, pins) = (Nodes::new(), BpfFs::mount());
+    nodes.out.ip("link set wire mtu 9000");
+    nodes.node.ip("link set en0 mtu 9000");
+    let options = options(&pins, Some(XdpKind::Native));
+    let kernel = load(&nodes, &options).unwrap();
+    assert_eq!(kernel.report().interfaces, [("en0".to_owned(), "native")]);
+    let_go(kernel);
+    let object = without_fragments(splitter::dataplane::object().unwrap());
+    let loaded = nodes.node.run(|| Kernel::load_object(&object, &options));
+    let text = loaded.err().unwrap().to_string();
+    for part in ["en0", "MTU 9000", "--steering sk-lookup"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(xdp_on_nic(&nodes), None);
+}
+
 #[test]
 fn kept_programs_outlive_the_process_and_are_taken_over() {
     let (nodes, pins) = (Nodes::new(), BpfFs::mount());
