@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::super::clock::Clock;
 use super::super::flush::Flusher;
+use super::super::io::ClientIo;
 use super::*;
 
 /// Far longer than anything here takes.
@@ -97,5 +98,29 @@ fn a_request_without_a_body_costs_no_registration_until_the_clock_says_so() {
             false => Poll::Pending,
         })
         .await;
+    });
+}
+
+#[test]
+fn the_end_of_the_stream_goes_with_the_last_bytes() {
+    use hyper::rt::Write as _;
+    run(async {
+        let (client, mut peer) = connected();
+        let mut io = ClientIo(client.clone());
+        let mut io = std::pin::Pin::new(&mut io);
+        std::future::poll_fn(|cx| io.as_mut().poll_write(cx, b"bye"))
+            .await
+            .unwrap();
+        // What hyper does at the end must not send them ahead of it.
+        std::future::poll_fn(|cx| io.as_mut().poll_shutdown(cx))
+            .await
+            .unwrap();
+        assert_eq!(client.socket.held(), 3);
+        client.socket.close_after_flush();
+        client.socket.flush_dirty();
+        assert_eq!(client.socket.held(), 0);
+        let mut said = [0; 3];
+        std::io::Read::read_exact(&mut peer, &mut said).unwrap();
+        assert_eq!(&said, b"bye");
     });
 }

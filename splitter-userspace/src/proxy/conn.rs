@@ -37,7 +37,8 @@ const BUFFER_MIN: usize = 8192;
 /// Streams of one HTTP/2 connection that may be in hand at once.
 const STREAMS_MAX: u32 = 128;
 
-/// Serves `stream` until it ends.
+/// Serves `stream` until it ends. What only some connections do is boxed: a task is moved several
+/// times before it runs, and idle connections are many.
 pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, local: Local) {
     let Some((stream, mut origin)) = origin::find(&worker, stream, peer, local.addr).await else {
         return;
@@ -46,7 +47,7 @@ pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, loca
     let socket = Socket::new(stream, timeouts.send, worker.clock(), worker.flusher());
     let agreed = match local.tls {
         false => None,
-        true => match handshake::accept(&worker, &socket).await {
+        true => match Box::pin(handshake::accept(&worker, &socket)).await {
             None => return,
             agreed => agreed,
         },
@@ -62,7 +63,7 @@ pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, loca
         serve_http1(&worker, &client).await;
     }
     if client.protocol() == Protocol::Http2 {
-        serve_http2(&worker, &client).await;
+        Box::pin(serve_http2(&worker, &client)).await;
     }
 }
 
@@ -100,7 +101,7 @@ async fn serve_http1(worker: &Rc<Worker>, client: &Rc<Client>) {
     }
     match client.take_tunnel() {
         Some((tunnel, idle)) => {
-            tunnel::run(&client.socket, early, tunnel, idle).await;
+            Box::pin(tunnel::run(&client.socket, early, tunnel, idle)).await;
         }
         None => finish(worker, client, ended.err()).await,
     }
@@ -141,12 +142,12 @@ async fn finish(worker: &Rc<Worker>, client: &Rc<Client>, error: Option<hyper::E
 /// reset, and the reset overtakes the answer.
 async fn linger(client: &Rc<Client>) {
     let socket = &client.socket;
-    if client.has_read_all() {
+    if client.has_read_all() && !socket.is_blocked() {
         // The flusher sends the rest of this turn and lets the socket go.
         socket.close_after_flush();
         return;
     }
-    linger_on(socket).await;
+    Box::pin(linger_on(socket)).await;
 }
 
 /// The same for a connection of which nothing more is wanted. What comes is not looked at.
@@ -176,8 +177,8 @@ pub async fn linger_on(socket: &Rc<Socket>) {
 
 async fn serve_http2(worker: &Rc<Worker>, client: &Rc<Client>) {
     let service = service_fn(|request| {
-        // Each stream is a task of its own.
-        service::serve(worker.clone(), client.clone(), request)
+        // Each stream is a task of its own, which is moved before it runs.
+        Box::pin(service::serve(worker.clone(), client.clone(), request))
     });
     let limits = worker.limits();
     let head_max = u32::try_from(limits.max_head_bytes).unwrap_or(u32::MAX);
@@ -214,5 +215,22 @@ where
 {
     fn execute(&self, future: F) {
         tokio::task::spawn_local(future);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a call's future takes, in bytes.
+    fn size<A, B, C, D, F>(_: impl Fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_connection_is_small() {
+        assert!(size(serve) <= 2048, "{} bytes", size(serve));
+        let request = size(|worker, client, request, ()| service::serve(worker, client, request));
+        assert!(request <= 6144, "{request} bytes");
     }
 }

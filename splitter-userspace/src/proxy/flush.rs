@@ -44,6 +44,11 @@ impl Flusher {
         }
     }
 
+    /// Whether every byte that was handed over is with the kernel.
+    pub fn is_empty(&self) -> bool {
+        self.dirty.borrow().is_empty() && self.blocked.borrow().is_empty()
+    }
+
     /// The flusher task; never ends.
     pub async fn run(self: Rc<Self>) {
         std::future::poll_fn(|cx| self.poll(cx)).await

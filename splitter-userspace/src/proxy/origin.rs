@@ -34,7 +34,8 @@ pub async fn find(
         return Some((stream, origin));
     }
     let timeout = worker.timeouts().header;
-    match proxy_header::read(stream, timeout, || worker.is_draining()).await {
+    let read = Box::pin(proxy_header::read(stream, timeout, || worker.is_draining()));
+    match read.await {
         Ok((stream, claim)) => {
             if let (
                 Claim::Proxied {

@@ -236,7 +236,8 @@ impl Thread {
         }
         worker.drain();
         let idle = async {
-            while worker.connections().open_now() > 0 {
+            // A connection that is over may have left its last bytes to the flusher.
+            while worker.connections().open_now() > 0 || !worker.flusher().is_empty() {
                 tokio::time::sleep(TICK / 10).await;
             }
         };
