@@ -13,6 +13,7 @@ mod json;
 mod jwks;
 mod keys;
 mod md5_crypt;
+mod place;
 mod recent;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -25,6 +26,7 @@ pub use guards::{Demand, GuardStore, Guards};
 pub use hash::{BCRYPT_COST_MAX, Hash, HashError, PASSWORD_MAX, SHA_ROUNDS_MAX};
 pub use jwks::{JWKS_MAX, JwksError, KEYS_MAX, KeySet};
 pub use keys::{KeyRing, Wish};
+pub use place::{cookie_pairs, find_token, is_cookie};
 pub use recent::{Digest, Digester, NoRandomness, Recent};
 pub use token::{TOKEN_MAX, TokenError, Verified};
 pub use users::{Fault, USERS_MAX, Users};

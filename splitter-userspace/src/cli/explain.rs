@@ -1,5 +1,6 @@
 //! `splitter explain`: who would answer a request, and why.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -7,16 +8,17 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header, request};
 use serde::Serialize;
 
 use super::class_args::ClassArgs;
 use crate::config::ClassSettings;
 use crate::k8s::{Manifests, translate};
-use crate::model::{ObjectRef, Problem, Snapshot};
+use crate::model::{ObjectRef, Problem, SecretData, Snapshot};
 use crate::routing::Router;
 use crate::routing::explain::{Explanation, Outcome, Query, explain};
 
+mod guards;
 mod text;
 
 /// Arguments of `splitter explain`.
@@ -50,6 +52,10 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "IP")]
     pub client: Option<IpAddr>,
 
+    /// Certificate that the client shows, in PEM, with those behind it that it sends.
+    #[arg(long, value_name = "FILE")]
+    pub certificate: Option<PathBuf>,
+
     /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
@@ -72,17 +78,19 @@ impl ExplainArgs {
         let translation = translate(&objects, &ClassSettings::from(self.class.clone()));
         problems.extend(translation.problems);
         let mut out = io::stdout().lock();
-        Ok(self.print(&translation.snapshot, &problems, &mut out)?)
+        let secrets = &translation.secrets;
+        Ok(self.print(&translation.snapshot, secrets, &problems, &mut out)?)
     }
 
-    /// Explains the request by a Snapshot and writes the explanation, with the Problems that could
-    /// bear on it, as text or JSON.
+    /// Explains the request by a Snapshot and its Secrets and writes the explanation, with the
+    /// Problems that could bear on it, as text or JSON. Nothing of what Secrets hold is told.
     ///
     /// # Errors
-    /// When the output cannot be written.
+    /// When the certificate cannot be read, or the output not be written.
     pub fn print(
         &self,
         snapshot: &Snapshot,
+        secrets: &BTreeMap<ObjectRef, SecretData>,
         problems: &[Problem],
         out: &mut impl Write,
     ) -> io::Result<()> {
@@ -95,7 +103,18 @@ impl ExplainArgs {
             headers: &headers,
             client: self.client,
         };
-        let explanation = explain(snapshot, &Router::build(snapshot), &query);
+        let mut explanation = explain(snapshot, &Router::build(snapshot), &query);
+        let certificate = self.certificate.as_ref().map(std::fs::read).transpose()?;
+        if let Outcome::Location(answer) = &mut explanation.outcome {
+            let given = guards::Given {
+                snapshot,
+                secrets,
+                certificate: certificate.as_deref(),
+                request: &self.request(&headers),
+                query: &query,
+            };
+            given.judge(answer);
+        }
         let (problems, others) = related(&explanation, problems);
         let report = Report {
             explanation: &explanation,
@@ -108,6 +127,15 @@ impl ExplainArgs {
         } else {
             text::write(&report, out)
         }
+    }
+
+    /// The request as the proxy would get it.
+    fn request(&self, headers: &HeaderMap) -> request::Parts {
+        let (mut parts, ()) = Request::new(()).into_parts();
+        parts.method = self.method.clone();
+        parts.uri = Uri::from(self.path.clone());
+        parts.headers = headers.clone();
+        parts
     }
 
     /// The headers as the proxy would get them: each `--cookie` is a Cookie line of its own, after

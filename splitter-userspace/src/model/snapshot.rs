@@ -56,10 +56,14 @@ impl Snapshot {
         certs.map(|cert| cert.authorities.clone()).collect()
     }
 
-    /// The ways in which Locations speak TLS with their pods.
+    /// The ways in which Locations speak TLS with their pods, and with services that they ask.
     pub fn upstream_tls(&self) -> BTreeSet<UpstreamTls> {
         let policies = self.locations.iter().filter_map(|it| it.policy.as_deref());
-        let wanted = policies.filter_map(|policy| policy.upstream_tls.clone());
+        let wanted = policies.flat_map(|policy| {
+            let external = policy.guards.as_ref().and_then(|it| it.external.as_ref());
+            let external = external.and_then(|it| it.tls.as_ref());
+            policy.upstream_tls.iter().chain(external).cloned()
+        });
         wanted.collect()
     }
 

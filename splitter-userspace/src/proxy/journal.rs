@@ -126,9 +126,9 @@ impl Journal {
     }
 
     /// Sets what the request's Location has to say on its answer.
-    pub fn dress(&self, headers: &mut HeaderMap) {
+    pub fn dress(&self, status: StatusCode, headers: &mut HeaderMap) {
         if let Some(policy) = self.location().and_then(|it| it.policy.as_deref()) {
-            policy::dress(policy, &self.passage, headers);
+            policy::dress(policy, &self.passage, status, headers);
         }
     }
 

@@ -149,7 +149,7 @@ async fn send(
 }
 
 /// Reads an answer to its end, so that the connection can be used again.
-async fn read_away(worker: &Rc<Worker>, exchanged: Exchanged, journal: Box<Journal>) {
+pub async fn read_away(worker: &Rc<Worker>, exchanged: Exchanged, journal: Box<Journal>) {
     let mut body = match exchanged {
         Exchanged::Http1 { upstream, .. } => AnswerBody::stream(upstream, worker.pool(), journal),
         Exchanged::Http2 { response, hold } => {

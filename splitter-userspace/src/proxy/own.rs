@@ -56,7 +56,7 @@ pub fn own_answer(
         response = response.header(ALLOW, METHODS);
     }
     if let Some(headers) = response.headers_mut() {
-        journal.dress(headers);
+        journal.dress(status, headers);
     }
     let body = if journal.is_head() {
         Bytes::new()
@@ -87,7 +87,7 @@ pub fn policy_answer(
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
     journal.answer_by(reply.name, reply.status.as_u16());
     set_hsts(worker, &journal, &mut reply.headers);
-    journal.dress(&mut reply.headers);
+    journal.dress(reply.status, &mut reply.headers);
     let length = reply.body.len();
     let body = if journal.is_head() {
         Bytes::new()

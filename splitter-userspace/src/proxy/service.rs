@@ -23,7 +23,7 @@ use super::journal::Journal;
 use super::mirror;
 use super::own::{NAME, close_if_draining, own_answer, policy_answer, set_hsts};
 use super::policy::affinity::Visit;
-use super::policy::{self, Asked, Certified, Refusal, Rewritten};
+use super::policy::{self, Asked, Certified, Guest, Refusal, Rewritten};
 use super::target;
 use super::terms::Terms;
 use super::upstream::Upstream;
@@ -52,9 +52,19 @@ pub async fn serve(
         && let Some(guarded) = &policy.guards
     {
         // Boxed, so that requests that nobody asks who they are from do not carry its state.
-        let asked = policy::authorise(&worker, policy, guarded, &mut parts, &mut journal);
-        if let Err(refusal) = Box::pin(asked).await {
-            return refuse(&worker, refusal, journal);
+        let host = entered.host.to_str().unwrap_or_default();
+        let listens = worker.listens_for_https();
+        let guest = Guest {
+            worker: &worker,
+            client: &client,
+            parts: &parts,
+            journal: &journal,
+            wanted: wanted(&client, &entered.place, &parts, host, listens),
+            request_id: &request_id,
+        };
+        match Box::pin(policy::authorise(guest, policy, guarded)).await {
+            Ok(passed) => passed.tell(guarded, &mut parts, &mut journal.passage),
+            Err(refusal) => return refuse(&worker, refusal, journal),
         }
     }
     let prepared = match prepare(
@@ -371,6 +381,7 @@ fn wanted<'a>(
     Wanted {
         scheme: Scheme::of(client.origin.scheme == "https", listens, proto),
         http_host: host,
+        method: parts.method.as_str(),
         outer_host: said(headers::X_FORWARDED_HOST).and_then(|host| host.to_str().ok()),
         path: parts.uri.path(),
         query: parts.uri.query(),
@@ -432,7 +443,7 @@ fn answer(
         }
     };
     parts.headers.entry(SERVER).or_insert(NAME);
-    journal.dress(&mut parts.headers);
+    journal.dress(parts.status, &mut parts.headers);
     // The version is this hop's own.
     parts.version = Version::HTTP_11;
     policy::answered(&journal, &mut parts);

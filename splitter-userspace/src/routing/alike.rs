@@ -17,13 +17,44 @@ pub fn key(by: &HashBy, shown: &Shown<'_>) -> Option<u64> {
     key.found.then(|| key.hash.finish())
 }
 
-struct Key {
-    hash: Keyed,
+/// The key of a request as text in which no part can be taken for another; none when it has nothing
+/// of what the key is made of.
+pub fn key_text(pieces: &[HashPart], shown: &Shown<'_>) -> Option<Vec<u8>> {
+    let mut key = Key {
+        hash: Vec::new(),
+        found: false,
+    };
+    for piece in pieces {
+        key.piece(piece, shown);
+    }
+    key.found.then_some(key.hash)
+}
+
+/// What a key is put into.
+trait Sink {
+    fn add(&mut self, part: &[u8]);
+}
+
+impl Sink for Keyed {
+    fn add(&mut self, part: &[u8]) {
+        Keyed::add(self, part);
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn add(&mut self, part: &[u8]) {
+        self.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        self.extend_from_slice(part);
+    }
+}
+
+struct Key<S> {
+    hash: S,
     /// Whether a variable had a value.
     found: bool,
 }
 
-impl Key {
+impl<S: Sink> Key<S> {
     fn piece(&mut self, piece: &HashPart, shown: &Shown<'_>) {
         match piece {
             HashPart::Text(text) => self.hash.add(text.as_bytes()),

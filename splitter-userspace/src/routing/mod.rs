@@ -31,6 +31,7 @@ mod text;
 mod wanted;
 
 pub use aim::{Aim, Session};
+pub use alike::key_text;
 pub use decide::{Answer, Decision, Draw, Reason, ask, decide};
 pub use draw::{Blocks, MAX_BLOCKS, SlotDraw};
 pub use health::{FIRST_EJECTION_MS, FORGET_MS, Health, LONGEST_EJECTION_MS, MAX_EJECTED, Tick};

@@ -75,6 +75,7 @@ mod tests {
         let pattern = PathPattern::new(&[pattern]).unwrap();
         let wanted = Wanted {
             scheme: Scheme::Https,
+            method: "GET",
             http_host: "a.test",
             outer_host: None,
             path,

@@ -1,6 +1,7 @@
 //! What templates and redirects see of a request, and what they make of it.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use super::host::normalize;
 use super::path::canonical;
@@ -11,6 +12,8 @@ use crate::model::{HttpsRedirect, PathPattern, Piece, Redirect, Template, Variab
 pub struct Wanted<'a> {
     /// How the client came.
     pub scheme: Scheme,
+    /// The method.
+    pub method: &'a str,
     /// Host and port as the client wrote them.
     pub http_host: &'a str,
     /// What a balancer in front that is believed was asked for: X-Forwarded-Host.
@@ -108,6 +111,8 @@ impl Wanted<'_> {
             Variable::Args => out.push_str(self.query.unwrap_or_default()),
             Variable::IsArgs if self.query.is_some_and(|query| !query.is_empty()) => out.push('?'),
             Variable::IsArgs => {}
+            Variable::EscapedRequestUri => escape(&self.target(), out),
+            Variable::RequestMethod => out.push_str(self.method),
         }
     }
 
@@ -117,6 +122,20 @@ impl Wanted<'_> {
             out.push('?');
             out.push_str(query);
         }
+    }
+
+    /// Path and query as they came.
+    pub fn target(&self) -> String {
+        let mut out = String::new();
+        self.push_target(&mut out);
+        out
+    }
+
+    /// The URL as the client has it.
+    pub fn url(&self) -> String {
+        let mut out = format!("{}://{}", self.scheme.name(), self.http_host);
+        self.push_target(&mut out);
+        out
     }
 
     /// Where a redirect sends the request.
@@ -147,6 +166,20 @@ impl Wanted<'_> {
     }
 }
 
+/// Escapes all but what RFC 3986 2.3 leaves alone everywhere.
+fn escape(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
+            byte => {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+}
+
 impl<'a> Wanted<'a> {
     /// The host that the client asked for, without its port; none when it named none.
     fn place(&self) -> Option<Cow<'a, str>> {
@@ -170,6 +203,7 @@ mod tests {
     fn asked<'a>(scheme: Scheme, path: &'a str, query: Option<&'a str>) -> Wanted<'a> {
         Wanted {
             scheme,
+            method: "GET",
             http_host: "A.test:8080",
             outer_host: None,
             path,
@@ -187,6 +221,10 @@ mod tests {
                 "http://A.test:8080/x%2f/y?q=1",
             ),
             ("https://b$uri$is_args$args", "https://b/x%2F/y?q=1"),
+            (
+                "/start?rd=$escaped_request_uri&rm=$request_method",
+                "/start?rd=%2Fx%252f%2Fy%3Fq%3D1&rm=GET",
+            ),
             ("//${host}/x?$query_string", "//a.test/x?q=1"),
             ("/no/variables", "/no/variables"),
             ("/$1", "/"),

@@ -109,3 +109,9 @@ impl Certificate {
         }
     }
 }
+
+/// The certificates in a PEM text, in their order; none when there are none, or one cannot be read.
+pub fn read_chain(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+    let chain = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    chain.ok().filter(|chain| !chain.is_empty())
+}

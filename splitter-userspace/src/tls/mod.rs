@@ -17,7 +17,7 @@ mod upstreams;
 
 pub use asking::Asking;
 pub use authorities::{Authorities, AuthoritiesError, Unverified};
-pub use certificate::{Certificate, CertificateError};
+pub use certificate::{Certificate, CertificateError, read_chain};
 pub use certificates::{Bound, Certificates};
 pub use config::{TlsBase, TlsError};
 pub use facts::Facts;

@@ -13,6 +13,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
 
 use super::authorities::{revoked, roots, unfit};
+use super::outside::system_roots;
 use super::{AuthoritiesError, Certificate, CertificateError};
 use crate::model::{ObjectRef, Problem, SecretData, Severity, UpstreamTls};
 
@@ -105,9 +106,13 @@ fn verifier(
     if !wanted.verify {
         return Ok(Arc::new(Anybody(provider.clone())));
     }
-    let data = data.ok_or(AuthoritiesError::Authorities)?;
-    let builder = WebPkiServerVerifier::builder_with_provider(roots(data)?, provider.clone());
-    let builder = match revoked(data)? {
+    let trusted = match data {
+        Some(data) => roots(data)?,
+        // Of a service outside that anybody may vouch for whom the system trusts.
+        None => system_roots().ok_or(AuthoritiesError::Authorities)?,
+    };
+    let builder = WebPkiServerVerifier::builder_with_provider(trusted, provider.clone());
+    let builder = match data.map(revoked).transpose()?.flatten() {
         None => builder,
         Some(lists) => builder.with_crls(lists).enforce_revocation_expiration(),
     };

@@ -6,8 +6,10 @@
 )]
 
 mod basic;
+mod external;
 mod jwks_url;
 mod jwt;
+mod matrix;
 mod satisfy;
 
 use splitter_tests::backend::Backend;

@@ -167,7 +167,7 @@ fn row_33_guard_of_main_guards_both_sides() {
             "/",
             "Prefix",
             "m",
-            &[("auth-url", "http://auth.test/")],
+            &[("auth-snippet", "deny all;")],
         )
         .canary("canary", "a.test", "/", "c", &[("canary-by-header", "X")])
     });

@@ -49,6 +49,9 @@ pub(super) fn write(report: &Report<'_>, colours: bool, out: &mut impl Write) ->
         let reasons = fared.reasons.join(", ");
         let line = format!("{}/{}  {reasons}", object.namespace, object.name);
         writeln!(out, "{}{blanks}{}", paint(code, name), line.trim_end())?;
+        for demand in &fared.demands {
+            writeln!(out, "            asks for {demand}")?;
+        }
     }
     let sum = &report.summary;
     writeln!(

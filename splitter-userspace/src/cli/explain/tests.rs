@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeMap;
+
 use clap::Parser;
 
 use super::*;
@@ -90,7 +92,7 @@ fn print(line: &[&str], problems: &[Problem]) -> String {
     let mut out = Vec::new();
     args(line)
         .unwrap()
-        .print(&snapshot(), problems, &mut out)
+        .print(&snapshot(), &BTreeMap::new(), problems, &mut out)
         .unwrap();
     String::from_utf8(out).unwrap()
 }
@@ -132,7 +134,8 @@ fn text_names_the_policies() {
     let snapshot = translate(&objects, &ClassSettings::default()).snapshot;
     let mut out = Vec::new();
     let line = args(&["--host", "shop.example", "--path", "/"]).unwrap();
-    line.print(&snapshot, &[], &mut out).unwrap();
+    line.print(&snapshot, &BTreeMap::new(), &[], &mut out)
+        .unwrap();
     let text = String::from_utf8(out).unwrap();
     let expected =
         "policies\n  body_max           8192\n  exchange           {\"read_timeout\":7}\n";
@@ -210,4 +213,82 @@ fn wrong_arguments_say_what_is_allowed() {
         let error = args(line).unwrap_err();
         assert!(error.contains(expected), "{line:?}: {error}");
     }
+}
+
+const GUARDED: &str = r#"
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: web
+  namespace: shop
+  annotations:
+    nginx.ingress.kubernetes.io/auth-type: basic
+    nginx.ingress.kubernetes.io/auth-secret: users
+    splitter.io/jwt-issuer: https://id.test
+    splitter.io/jwt-audiences: shop
+    splitter.io/jwt-jwks-url: https://id.test/keys
+    nginx.ingress.kubernetes.io/auth-url: http://auth.test/check
+    nginx.ingress.kubernetes.io/auth-tls-secret: shop/ca
+    nginx.ingress.kubernetes.io/auth-tls-verify-client: optional
+spec:
+  ingressClassName: nginx
+  defaultBackend: {service: {name: app, port: {number: 80}}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: users, namespace: shop}
+stringData: {auth: "ann:{PLAIN}topsecret"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: ca, namespace: shop}
+stringData: {ca.crt: none}
+"#;
+
+fn guarded(more: &str, line: &[&str]) -> String {
+    let yaml = GUARDED.replace(
+        "spec:\n  ingressClassName",
+        &format!("{more}spec:\n  ingressClassName"),
+    );
+    let (objects, _) = crate::k8s::Manifests::from_text("stdin", &yaml);
+    let translation = translate(&objects, &ClassSettings::default());
+    let mut out = Vec::new();
+    let line = args(&[&["--path", "/"], line].concat()).unwrap();
+    let secrets = &translation.secrets;
+    line.print(&translation.snapshot, secrets, &[], &mut out)
+        .unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn each_guard_says_what_it_makes_of_what_is_given() {
+    let nothing = guarded("", &[]);
+    for part in [
+        "auth-tls: asks for a certificate by the Secret shop/ca: which cannot be read: answers 503",
+        "auth-type: asks for a password of the Secret shop/users: none is given",
+        "jwt: asks for a token of https://id.test: none is given",
+        "auth-url: asks http://auth.test:80, whose answer is not known here",
+    ] {
+        assert!(nothing.contains(part), "{part}: {nothing}");
+    }
+    assert!(!nothing.contains("topsecret"), "{nothing}");
+    let ann = ["--header", "Authorization: Basic YW5uOnRvcHNlY3JldA=="];
+    let right = guarded("", &ann);
+    assert!(right.contains("\"ann\" has the right one"), "{right}");
+    let wrong = guarded("", &["--header", "Authorization: Basic YW5uOng="]);
+    assert!(
+        wrong.contains("is unknown or has another one: answers 401"),
+        "{wrong}"
+    );
+    let token = guarded("", &["--header", "Authorization: Bearer a.b.c"]);
+    assert!(
+        token.contains("its keys are not in the manifests"),
+        "{token}"
+    );
+    let any = "    nginx.ingress.kubernetes.io/satisfy: any\n";
+    let any = guarded(any, &ann);
+    assert!(
+        any.contains("satisfy: one of addresses and these is enough"),
+        "{any}"
+    );
 }

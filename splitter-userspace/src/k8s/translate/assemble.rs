@@ -91,7 +91,16 @@ impl BackendIds {
                 by_service: false,
             })
         });
-        let used: BTreeSet<Target> = stables.chain(canaries).cloned().chain(fallbacks).collect();
+        let asked = drafts.iter().filter_map(|it| {
+            let guards = it.policy.as_ref()?.guards.as_ref()?;
+            Some(Target {
+                key: guards.external.as_ref()?.service.clone(),
+                closed: None,
+                by_service: false,
+            })
+        });
+        let used = stables.chain(canaries).cloned();
+        let used: BTreeSet<Target> = used.chain(fallbacks).chain(asked).collect();
         let sorted: Vec<Target> = used.into_iter().collect();
         let numbered = sorted.iter().cloned().zip((0..).map(BackendId));
         BackendIds {

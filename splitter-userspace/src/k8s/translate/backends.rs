@@ -118,6 +118,58 @@ impl<'a> Backends<'a> {
         key
     }
 
+    /// What a URL leads to that an annotation names at `field`: a Service of the cluster by its name in
+    /// DNS, or else a host that is nobody's, which has no namespace.
+    ///
+    /// # Errors
+    /// When the host is neither a name nor an address.
+    pub(super) fn outside(
+        &mut self,
+        subject: &Subject<'_>,
+        host: &str,
+        port: u16,
+        field: &str,
+        problems: &mut Problems,
+    ) -> Result<BackendKey, String> {
+        let inner = host.strip_suffix(".cluster.local").unwrap_or(host);
+        let inner = inner.strip_suffix(".svc").and_then(|it| it.split_once('.'));
+        let inner = inner.filter(|(service, namespace)| self.service(namespace, service).is_some());
+        if let Some((service, namespace)) = inner {
+            let of = Subject {
+                object: ObjectRef::new(Kind::Ingress, namespace, ""),
+                source: "",
+            };
+            let backend = IngressBackend {
+                resource: None,
+                service: Some(IngressServiceBackend {
+                    name: service.to_owned(),
+                    port: Some(ServiceBackendPort {
+                        name: None,
+                        number: Some(port.into()),
+                    }),
+                }),
+            };
+            // It is looked for in another namespace, and told of this object.
+            let key = self.find(&of, &backend, field, "", &mut Problems::default());
+            if let Some(fault) = self.resolved.get(&key).and_then(|it| it.fault.as_ref()) {
+                let effect = "the paths that it guards answer 500";
+                problems.error(subject, field, fault.code, fault.message.clone(), effect);
+            }
+            return Ok(key);
+        }
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        if bare.parse::<IpAddr>().is_err() && crate::k8s::names::canonical_name(bare).is_none() {
+            return Err(format!("{host:?} is neither a DNS name nor an address"));
+        }
+        let key = BackendKey {
+            namespace: "".into(),
+            service: bare.into(),
+            port: port.to_string().into(),
+        };
+        self.resolved.entry(key.clone()).or_default();
+        Ok(key)
+    }
+
     /// The number of the first TCP port of a Service, if there is one.
     pub(super) fn first_port(&self, namespace: &str, service: &str) -> Option<i32> {
         let service = self.service(namespace, service)?;

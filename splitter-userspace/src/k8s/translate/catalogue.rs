@@ -24,8 +24,11 @@ pub(super) const OWN: [&str; 8] = [
     RESPONSE_HEADER,
 ];
 
-/// Those of tokens, which only we know: read from main Ingresses, sorted.
-pub(super) const TOKENS: [&str; 16] = [
+/// Those of tokens and services that are asked, which only we know: read from main Ingresses, sorted.
+pub(super) const TOKENS: [&str; 19] = [
+    "auth-url-ca-secret",
+    "auth-url-timeout",
+    "auth-url-verify",
     "jwt-algorithms",
     "jwt-audiences",
     "jwt-claim-headers",

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::report::Problems;
 use super::tls::{SecretIndex, Secrets};
-use super::{Translation, View, compare_notes, golang, ours};
+use super::{Translation, View, compare_notes, demands, golang, ours};
 use crate::config::ClassSettings;
 use crate::k8s::objects::Objects;
 use crate::model::{
@@ -41,6 +41,9 @@ pub struct Fared {
     pub reasons: Vec<&'static str>,
     /// What ingress-nginx does otherwise without anybody having asked for it.
     pub differences: Vec<Difference>,
+    /// What it demands of its callers, in the order in which it is asked, for all its paths together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub demands: Vec<String>,
 }
 
 /// What one Ingress meets in ingress-nginx, and here.
@@ -55,7 +58,7 @@ pub struct Difference {
 }
 
 /// Warnings about what ingress-nginx does no more with than we do.
-const SAME: [&str; 18] = [
+const SAME: [&str; 21] = [
     "affinity-missing",
     "annotation-contradiction",
     "annotation-empty",
@@ -68,6 +71,9 @@ const SAME: [&str; 18] = [
     "default-class-again",
     "header-missing",
     "no-endpoint-slice",
+    "guards-after-preflight",
+    "guards-after-redirect",
+    "guards-beat-denylist",
     "path-type-missing",
     "pattern-unused",
     "rule-name-missing",
@@ -106,11 +112,24 @@ pub fn compare(
     for problem in &translation.problems {
         problems.entry(&problem.object).or_default().push(problem);
     }
+    let mut demanded: BTreeMap<ObjectRef, Vec<String>> = BTreeMap::new();
+    for location in &translation.snapshot.locations {
+        let known = demanded.entry(location.ingress.clone()).or_default();
+        for demand in demands::of(location) {
+            if !known.contains(&demand) {
+                known.push(demand);
+            }
+        }
+    }
     let fared = all.into_iter().map(|(ingress, mut differences)| {
         differences.sort();
         differences.dedup();
         let own = problems.get(&ingress).map_or(&[][..], Vec::as_slice);
-        judge(ingress, own, differences)
+        let demands = demanded.remove(&ingress).unwrap_or_default();
+        Fared {
+            demands,
+            ..judge(ingress, own, differences)
+        }
     });
     fared.collect()
 }
@@ -129,6 +148,7 @@ fn judge(ingress: ObjectRef, problems: &[&Problem], differences: Vec<Difference>
         fate: fate.unwrap_or(Fate::Unchanged),
         reasons,
         differences,
+        demands: Vec::new(),
     }
 }
 

@@ -21,7 +21,28 @@ const LIMITED: (&str, &str, &str) = (
     "a client is an IPv4 address, or the /64 network of an IPv6 address",
 );
 
-const NARROWER: [Narrower; 6] = [
+const NARROWER: [Narrower; 9] = [
+    Narrower {
+        annotation: "auth-type",
+        when: |_, value| value.trim() == "basic",
+        code: "password-hashes",
+        there: "DES crypt counts, and a hash may take any time, in which the worker does nothing else",
+        here: "neither DES crypt nor a hash of more than about a second counts",
+    },
+    Narrower {
+        annotation: "auth-url",
+        when: |_, value| value.trim().starts_with("https:"),
+        code: "auth-service-verified",
+        there: "nobody looks at the certificate of the service that is asked",
+        here: "it must be good (auth-url-ca-secret, auth-url-verify)",
+    },
+    Narrower {
+        annotation: "auth-url",
+        when: |_, _| true,
+        code: "auth-service-in-time",
+        there: "a service that does not answer holds requests for 60 s",
+        here: "for 10 s (auth-url-timeout)",
+    },
     Narrower {
         annotation: "auth-tls-match-cn",
         when: |_, _| true,

@@ -85,7 +85,10 @@ pub(super) fn read<'a>(defaults: &'a Defaults, problems: &mut Problems) -> Value
     for (key, value) in &defaults.values {
         let alias = ALIASES.iter().find(|(alias, _)| alias == key);
         let name = alias.map_or(key.as_str(), |(_, name)| name);
-        if let Some((_, range)) = STATUSES.iter().find(|(status, _)| *status == key) {
+        if policy::GLOBAL.iter().any(|(_, global)| global == key) {
+            // Each Ingress that it is for is closed by what cannot be read in it, and says so.
+            values.insert(name, value.trim());
+        } else if let Some((_, range)) = STATUSES.iter().find(|(status, _)| *status == key) {
             if value.trim().parse().is_ok_and(|it| range.contains(&it)) {
                 values.insert(name, value.trim());
             } else {

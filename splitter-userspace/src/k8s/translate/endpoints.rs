@@ -12,7 +12,7 @@ use super::report::{Problems, Subject};
 use super::slices::{self, Found, SERVICE_LABEL, SliceIndex};
 use crate::k8s::names::Names;
 use crate::k8s::{Resolution, Sourced};
-use crate::model::{BackendKey, Endpoint, Kind, Problem};
+use crate::model::{BackendKey, Endpoint, Kind, ObjectRef, Problem};
 
 /// What says where Service ports lead.
 pub(super) struct Sources<'a> {
@@ -46,6 +46,9 @@ struct Read {
 impl Led {
     /// Finds out where `key` leads.
     pub(super) fn read(key: &BackendKey, sources: &Sources<'_>) -> Self {
+        if key.namespace.is_empty() {
+            return elsewhere(key, sources.names);
+        }
         let Some(service) = sources.services.get(&key.namespace, &key.service) else {
             return Led::default();
         };
@@ -102,6 +105,26 @@ fn outside(
         name: externals.wanted,
         ..Led::default()
     }
+}
+
+/// Where a host leads that is no Service of the cluster.
+fn elsewhere(key: &BackendKey, names: &Names) -> Led {
+    let mut problems = Problems::default();
+    let subject = Subject {
+        object: ObjectRef::new(Kind::Service, "", &key.service),
+        source: "",
+    };
+    let mut externals = Externals::new(names);
+    let port = key.port.parse().unwrap_or(0);
+    let endpoints = externals.elsewhere(&key.service, port, &subject, &mut problems);
+    let mut led = Led {
+        endpoints,
+        name: externals.wanted,
+        problems: problems.into_sorted(),
+        ..Led::default()
+    };
+    led.read.resolution = resolution(&led, names).cloned();
+    led
 }
 
 fn inside(

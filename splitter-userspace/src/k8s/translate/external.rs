@@ -75,6 +75,54 @@ impl<'a> Externals<'a> {
         endpoints
     }
 
+    /// Where a host leads that an annotation names, with what is wrong with it.
+    pub(super) fn elsewhere(
+        &mut self,
+        host: &str,
+        port: u16,
+        subject: &Subject<'_>,
+        problems: &mut Problems,
+    ) -> Vec<Endpoint> {
+        const EFFECT: &str = "the paths that ask it who may call answer 500";
+        let mut add = |code, message: String| problems.error(subject, "", code, message, EFFECT);
+        let mut addresses = match (host.parse::<IpAddr>(), names::canonical_name(host)) {
+            (Ok(address), _) => vec![address],
+            (Err(_), Some(name)) if names::is_local_name(&name) => {
+                vec![IpAddr::from([127, 0, 0, 1])]
+            }
+            (Err(_), None) => Vec::new(),
+            (Err(_), Some(name)) => {
+                self.wanted = Some(name.clone());
+                let known = self.names.known.get(&name);
+                if let Some(Resolution {
+                    error: Some(error),
+                    addresses,
+                }) = known
+                    && addresses.is_empty()
+                {
+                    add(
+                        "auth-host-unresolved",
+                        format!("{host} does not resolve: {error}"),
+                    );
+                }
+                known.map_or_else(Vec::new, |it| it.addresses.clone())
+            }
+        };
+        if !self.names.allow_local && addresses.iter().any(|it| names::is_local(*it)) {
+            addresses.retain(|it| !names::is_local(*it));
+            let message = "it leads to this node itself; --allow-local-external-names allows that";
+            add("auth-host-local", message.to_owned());
+        }
+        let endpoint = |address: IpAddr| Endpoint {
+            addr: SocketAddr::new(address.to_canonical(), port),
+            state: EndpointState::Ready,
+        };
+        let mut endpoints: Vec<_> = addresses.into_iter().map(endpoint).collect();
+        endpoints.sort_unstable();
+        endpoints.dedup();
+        endpoints
+    }
+
     fn addresses(
         &mut self,
         text: &str,

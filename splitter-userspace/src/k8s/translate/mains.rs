@@ -7,7 +7,7 @@ use super::View;
 use super::attach::Attached;
 use super::backends::{Backends, Target};
 use super::fallback;
-use super::policy::{self, HttpsTerms, MainPolicy, PathTerms, SplitWish};
+use super::policy::{self, ExternalWish, HttpsTerms, MainPolicy, PathTerms, SplitWish};
 use super::regex;
 use super::report::Problems;
 use super::rules::{self, Place, RulePath};
@@ -113,6 +113,7 @@ pub(super) fn locations<'c>(
         let main = policy::main_policy(view, problems);
         let MainPolicy {
             closed,
+            external,
             mut policy,
             split,
             paths,
@@ -131,6 +132,7 @@ pub(super) fn locations<'c>(
         let rewrites = |path: &RulePath<'_>| paths.rewrites(&path.key.path);
         let terms = Terms {
             closed,
+            external: external.filter(|_| closed.is_none()),
             service_upstream: policy::service_upstream(view, problems) == Some(true),
             split: Arc::new(split),
             plain: plain.into_shared(),
@@ -165,6 +167,8 @@ pub(super) fn locations<'c>(
 #[derive(Clone)]
 struct Terms {
     closed: Option<BackendFault>,
+    /// The service that is asked who may call.
+    external: Option<ExternalWish>,
     /// Services' own addresses are asked.
     service_upstream: bool,
     split: Arc<SplitWish>,
@@ -185,6 +189,28 @@ impl Terms {
             false => self.plain.clone(),
         }
     }
+
+    /// What holds for a path, with all that is asked of who calls, and why it is not served if so.
+    fn guarded(
+        &self,
+        view: &View<'_>,
+        key: &LocationKey,
+        backends: &mut Backends<'_>,
+        problems: &mut Problems,
+    ) -> (Option<Arc<Policy>>, Option<BackendFault>) {
+        let policy = self.policy(&key.path);
+        let own = || policy.as_deref().cloned().unwrap_or_default();
+        if policy::is_open(&key.path) {
+            return (own().unguarded(), self.closed);
+        }
+        let Some(external) = &self.external else {
+            return (policy, self.closed);
+        };
+        match external.on(view, &key.host, backends, problems) {
+            Ok(asked) => (Some(own().asking(asked, external.any)), self.closed),
+            Err(fault) => (policy, Some(fault)),
+        }
+    }
 }
 
 fn add(
@@ -203,11 +229,7 @@ fn add(
         let field = path.place.backend();
         let effect = "the path answers 503";
         let key = backends.find(&view.subject, path.backend, &field, effect, problems);
-        let policy = terms.policy(&path.key.path);
-        let policy = match policy::is_open(&path.key.path) {
-            true => policy.and_then(|it| Policy::clone(&it).unguarded()),
-            false => policy,
-        };
+        let (policy, closed) = terms.guarded(view, &path.key, backends, problems);
         drafts.add(Draft {
             key: path.key,
             owner: view.subject.object.clone(),
@@ -215,7 +237,7 @@ fn add(
                 by_service: terms.service_upstream
                     && backends.has_address(&view.subject, &key, &field, problems),
                 key,
-                closed: terms.closed,
+                closed,
             },
             service_upstream: terms.service_upstream,
             policy,

@@ -23,6 +23,7 @@ mod class;
 mod compare;
 mod compare_notes;
 mod defaults;
+mod demands;
 mod endpoints;
 mod external;
 mod fallback;

@@ -63,15 +63,38 @@ impl<'a> Secrets<'a> {
 
     /// Notes that a ConfigMap is used; none if there is none of that name.
     pub(super) fn take_config_map(&self, namespace: &str, name: &str) -> Option<ObjectRef> {
-        let found = self.all.map(namespace, name);
+        let map = self.look_for_map(namespace, name)?;
         let object = ObjectRef::new(Kind::ConfigMap, namespace, name);
-        let seen = || found.map(|it| Arc::clone(&it.object));
-        let mut asked = self.asked_maps.borrow_mut();
-        asked.entry(object.clone()).or_insert_with(seen);
-        let map = found?;
         let mut used = self.used.borrow_mut();
         used.entry(object.clone()).or_insert_with(|| map.data());
         Some(object)
+    }
+
+    fn look_for_map(&self, namespace: &str, name: &str) -> Option<&'a Sourced<ConfigMap>> {
+        let found = self.all.map(namespace, name);
+        let object = ObjectRef::new(Kind::ConfigMap, namespace, name);
+        let seen = || found.map(|it| Arc::clone(&it.object));
+        self.asked_maps
+            .borrow_mut()
+            .entry(object)
+            .or_insert_with(seen);
+        found
+    }
+
+    /// The values of a ConfigMap that are text, by key.
+    pub(super) fn config_map(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Option<&'a BTreeMap<String, String>> {
+        const NONE: &BTreeMap<String, String> = &BTreeMap::new();
+        Some(
+            self.look_for_map(namespace, name)?
+                .object
+                .data
+                .as_ref()
+                .unwrap_or(NONE),
+        )
     }
 
     /// Notes that a Secret is used; none if there is none of that name.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::Jwt;
+use super::{External, Jwt};
 use crate::model::ObjectRef;
 
 /// Who may call, by what a client knows or was given. Asked in this order, after everything that goes
@@ -15,6 +15,9 @@ pub struct Guarded {
     /// By a signed token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwt: Option<Jwt>,
+    /// By what another service says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<External>,
     /// Whether one of these, or an address that is let in, is enough (`satisfy: any`). A client's
     /// certificate is needed all the same.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -24,7 +27,7 @@ pub struct Guarded {
 impl Guarded {
     /// Whether anybody is asked for anything.
     pub fn asks(&self) -> bool {
-        self.basic.is_some() || self.jwt.is_some()
+        self.basic.is_some() || self.jwt.is_some() || self.external.is_some()
     }
 }
 

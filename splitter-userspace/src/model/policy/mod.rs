@@ -10,6 +10,7 @@ mod client_cert;
 mod cors;
 mod error_pages;
 mod exchange;
+mod external;
 mod guards;
 mod jwt;
 mod limits;
@@ -32,6 +33,7 @@ pub use client_cert::{ClientCert, ClientVerify};
 pub use cors::{Cors, Origin, Origins};
 pub use error_pages::ErrorPages;
 pub use exchange::{Exchange, Failures, Protocol, Retry};
+pub use external::{AuthCache, External};
 pub use guards::{Basic, Guarded, UserLayout};
 pub use jwt::{
     Algorithm, Algorithms, ClaimHeader, ClaimPath, ClaimTest, Jwt, KeySource, KeyUrl, TokenPlace,
@@ -95,6 +97,16 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The same where another service is asked as well.
+    pub fn asking(mut self, external: External, any: bool) -> Arc<Policy> {
+        let guards = self.guards.take().map(|it| Guarded::clone(&it));
+        let mut guards = guards.unwrap_or_default();
+        guards.external = Some(external);
+        guards.any = any;
+        self.guards = Some(Arc::new(guards));
+        Arc::new(self)
+    }
+
     /// The same for a path that must be answered whoever asks. Addresses and certificates count.
     pub fn unguarded(self) -> Option<Arc<Policy>> {
         let guards = None;

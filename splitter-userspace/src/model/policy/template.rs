@@ -39,16 +39,23 @@ pub enum Variable {
     Args,
     /// `?` if there is a query, else nothing.
     IsArgs,
+    /// Path and query as they came, escaped so that they can be the value of a parameter.
+    EscapedRequestUri,
+    /// The method.
+    RequestMethod,
 }
 
 /// By name, without `$`.
-const VARIABLES: [(&str, Variable); 9] = [
+const VARIABLES: [(&str, Variable); 12] = [
     ("args", Variable::Args),
     ("best_http_host", Variable::HttpHost),
+    ("escaped_request_uri", Variable::EscapedRequestUri),
     ("host", Variable::Host),
     ("http_host", Variable::HttpHost),
     ("is_args", Variable::IsArgs),
+    ("pass_access_scheme", Variable::Scheme),
     ("query_string", Variable::Args),
+    ("request_method", Variable::RequestMethod),
     ("request_uri", Variable::RequestUri),
     ("scheme", Variable::Scheme),
     ("uri", Variable::Uri),

@@ -16,9 +16,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::{CONNECTION, HOST};
-use http::{HeaderMap, HeaderValue, Version, request, response};
+use http::{HeaderMap, HeaderValue, StatusCode, Version, request, response};
 
-pub use auth::{Gatekeeper, authorise};
+pub use auth::{Cookies, Gatekeeper, Guest, authorise};
 pub use body::admit;
 pub use client_cert::{Certified, Verdict, certify, is_own_field, same_host};
 pub use reply::{Refusal, Reply};
@@ -51,6 +51,8 @@ pub struct Passage {
     allowed: Option<HeaderValue>,
     /// Counts it among the requests that its client has in hand.
     pub held: Option<Hold>,
+    /// Cookies of the service that was asked who may call.
+    pub cookies: Option<Cookies>,
 }
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
@@ -86,7 +88,10 @@ pub fn enter(policy: &Policy, asked: &Asked<'_>, passage: &mut Passage) -> Resul
 }
 
 /// Sets what the Location has to say on every answer, the proxy's own included.
-pub fn dress(policy: &Policy, passage: &Passage, headers: &mut HeaderMap) {
+pub fn dress(policy: &Policy, passage: &Passage, status: StatusCode, headers: &mut HeaderMap) {
+    if let Some(cookies) = &passage.cookies {
+        cookies.add(status, headers);
+    }
     if let Some(cors) = &policy.cors {
         cors::set(cors, passage.allowed.as_ref(), headers);
     }

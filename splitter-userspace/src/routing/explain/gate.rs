@@ -46,7 +46,12 @@ pub(super) fn steps(policy: &Policy, query: &Query<'_>, wanted: &Wanted<'_>) -> 
         steps.push(self::limits(limits, query));
     }
     if let Some(lists) = &policy.addresses {
-        steps.push(addresses(lists, query));
+        let mut step = addresses(lists, query);
+        if policy.guards.as_ref().is_some_and(|it| it.any) {
+            // Another guard may be enough.
+            step.answers = None;
+        }
+        steps.push(step);
     }
     steps
 }

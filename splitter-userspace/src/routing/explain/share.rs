@@ -126,6 +126,7 @@ pub enum Answered {
 pub(super) fn answer(snapshot: &Snapshot, location: &Location, query: &Query<'_>) -> Answer {
     let wanted = Wanted {
         scheme: Scheme::Http { secured: false },
+        method: query.method.as_str(),
         http_host: query.host,
         outer_host: None,
         path: query.path,

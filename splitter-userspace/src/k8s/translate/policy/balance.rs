@@ -82,7 +82,7 @@ fn size(view: &View<'_>, problems: &mut Problems) -> u16 {
 }
 
 /// Reads text with variables, `$name` or `${name}`, as nginx does.
-fn pieces(text: &str) -> Result<Vec<HashPart>, String> {
+pub(super) fn pieces(text: &str) -> Result<Vec<HashPart>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {

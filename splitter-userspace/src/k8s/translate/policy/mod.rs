@@ -31,7 +31,7 @@ use super::canary_own;
 use super::report::Problems;
 use crate::model::{BackendFault, Balance, Policy};
 
-pub(super) use auth::is_open;
+pub(super) use auth::{ExternalWish, GLOBAL, is_open};
 pub(super) use client_cert::asks_for_certificate;
 pub(super) use https::HttpsTerms;
 pub(super) use rewrite::PathTerms;
@@ -47,9 +47,22 @@ const SUPPORTED: &[&str] = &[
     "affinity-mode",
     "allowlist-source-range",
     "app-root",
+    "auth-always-set-cookie",
+    "auth-cache-duration",
+    "auth-cache-key",
+    "auth-keepalive",
+    "auth-keepalive-requests",
+    "auth-keepalive-share-vars",
+    "auth-keepalive-timeout",
+    "auth-method",
+    "auth-proxy-set-headers",
     "auth-realm",
+    "auth-request-redirect",
+    "auth-response-headers",
     "auth-secret",
     "auth-secret-type",
+    "auth-signin",
+    "auth-signin-redirect-param",
     "auth-tls-error-page",
     "auth-tls-match-cn",
     "auth-tls-pass-certificate-to-upstream",
@@ -57,6 +70,10 @@ const SUPPORTED: &[&str] = &[
     "auth-tls-verify-client",
     "auth-tls-verify-depth",
     "auth-type",
+    "auth-url",
+    "auth-url-ca-secret",
+    "auth-url-timeout",
+    "auth-url-verify",
     "backend-protocol",
     "client-body-buffer-size",
     "cors-allow-credentials",
@@ -71,6 +88,7 @@ const SUPPORTED: &[&str] = &[
     "disable-proxy-intercept-errors",
     "enable-access-log",
     "enable-cors",
+    "enable-global-auth",
     "force-ssl-redirect",
     "from-to-www-redirect",
     "jwt-algorithms",
@@ -148,6 +166,8 @@ pub(super) struct MainPolicy {
     pub closed: Option<BackendFault>,
     /// What holds for each of them.
     pub policy: Policy,
+    /// The service that is asked who may call.
+    pub external: Option<ExternalWish>,
     /// What it says of their Splits.
     pub split: SplitWish,
     /// What it says about its paths; `policy` is for those that are rewritten.
@@ -175,6 +195,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
     let mut closed = Closed(unsupported::close(view, problems));
     let addresses = closed.unless(addresses::read(view, problems));
     let guards = closed.unless(auth::read(view, problems));
+    let external = closed.unless(auth::read_external(view, problems));
     let client_cert = closed.unless(client_cert::read(view, problems));
     let mut exchange = exchange::read(view, problems);
     if let Some(protocol) = closed.unless(protocol::read(view, problems)) {
@@ -184,6 +205,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
     let broken = paths.broken.then_some(BackendFault::RewriteInvalid);
     MainPolicy {
         closed: closed.0.or(broken),
+        external,
         policy: Policy {
             addresses,
             client_cert,

@@ -108,12 +108,7 @@ impl Meaning {
 }
 
 /// What is off without the annotation as well.
-const SWITCHES: &[&str] = &[
-    "enable-cors",
-    "enable-global-auth",
-    "enable-opentelemetry",
-    "ssl-passthrough",
-];
+const SWITCHES: &[&str] = &["enable-cors", "enable-opentelemetry", "ssl-passthrough"];
 
 /// Whether raw nginx text holds a directive that can refuse a request.
 fn guards(snippet: &str) -> bool {

@@ -115,7 +115,7 @@ takes the same names from ingress-nginx's ConfigMap for Ingresses that say nothi
 
 const OWN_TITLE: &str = "Canaries, under `splitter.io/` only";
 
-const TOKENS_TITLE: &str = "Tokens (JWT), under `splitter.io/`";
+const TOKENS_TITLE: &str = "Tokens (JWT) and services that are asked, under `splitter.io/`";
 
 /// `docs/annotations.md`.
 pub fn annotations_page() -> String {

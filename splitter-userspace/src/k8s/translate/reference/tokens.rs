@@ -1,6 +1,9 @@
 use super::{Row, rows};
 
 pub(super) const ROWS: &[Row] = rows! {
+    "auth-url-ca-secret" Location Works "a Secret with `ca.crt`, to trust the service of `auth-url` by" "the system's authorities" "503; reported" "nobody";
+    "auth-url-timeout" Location Works "seconds from 1 to 60 for a whole answer of the service; without one nobody is let in (500)" "10" "503; reported" "0";
+    "auth-url-verify" Location Works "true, false: whether the certificate of the service is looked at" "true" "503; reported" "perhaps";
     "jwt-algorithms" Location Works "of HS256, HS384, HS512 (with `jwt-jwks-secret` only), RS256 to RS512, PS256 to PS512, ES256, ES384, EdDSA, separated by commas" "all but HS*" "503; reported" "none";
     "jwt-audiences" Location Works "texts separated by commas: one must be in `aud`" "needed" "503; reported" "";
     "jwt-claim-headers" Location Works "CLAIM=HEADER, separated by commas: what pods are told. The client's own such headers are removed; lists are joined by commas; a claim that could be taken for another is left out" "none" "503; reported" "sub=Host";

@@ -3,7 +3,7 @@
 use super::support::{Ing, main, objects, service, show};
 use crate::config::ClassSettings;
 use crate::k8s::{Translation, translate};
-use crate::model::{Algorithm, Guarded, Jwt, KeySource, TokenPlace, UserLayout};
+use crate::model::{Algorithm, External, Guarded, Jwt, KeySource, TokenPlace, UserLayout};
 
 const OBJECTS: &str = "---
 apiVersion: v1
@@ -30,6 +30,16 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: keys, namespace: ns}
 data: {jwks: '{}'}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: fields, namespace: ns}
+data: {X-Key: value}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: bad, namespace: ns}
+data: {Host: value}
 ";
 
 pub(super) fn run(ingress: Ing) -> Translation {
@@ -252,4 +262,113 @@ fn half_a_token_policy_closes() {
     ] {
         closed(&[ISSUER, AUDIENCES, KEYS, (headers, text)], headers);
     }
+}
+
+fn external(notes: &[(&str, &str)]) -> External {
+    let translation = run(noted(notes));
+    assert_eq!(translation.problems, [], "{notes:?}");
+    guarded(&translation).unwrap().external.unwrap()
+}
+
+#[test]
+fn a_service_is_found_by_its_url() {
+    let plain = external(&[("auth-url", "http://auth.test:4180/check?x=$request_uri")]);
+    assert_eq!((&*plain.host, &*plain.service.port), ("auth.test", "4180"));
+    assert_eq!(
+        (plain.tls, plain.method.as_str(), plain.timeout.as_secs()),
+        (None, "GET", 10)
+    );
+    let own = external(&[("auth-url", "https://$host/oauth2/auth")]);
+    assert_eq!(&*own.host, "a", "the host of the Location");
+    let tls = own.tls.unwrap();
+    assert!(tls.verify && tls.server_name && tls.secret.is_none());
+    let off = [
+        ("auth-url", "https://auth.test/"),
+        ("splitter.io/auth-url-verify", "false"),
+    ];
+    assert!(!external(&off).tls.unwrap().verify);
+    let inside = external(&[("auth-url", "http://m.ns.svc.cluster.local/")]);
+    assert_eq!(
+        (&*inside.service.namespace, &*inside.service.service),
+        ("ns", "m")
+    );
+    let translation = run(noted(&[("auth-url", "http://auth.test/")]));
+    let names: Vec<_> = translation.names.iter().map(|it| &**it).collect();
+    assert_eq!(names, ["auth.test"], "it is looked up");
+}
+
+#[test]
+fn the_place_to_come_back_to_is_added_unless_it_is_there() {
+    for (page, parameter, expected) in [
+        (
+            "https://l.test",
+            None,
+            "https://l.test?rd=$scheme://$http_host$escaped_request_uri",
+        ),
+        (
+            "https://l.test/?a",
+            Some("back"),
+            "https://l.test/?a&back=$scheme://$http_host$escaped_request_uri",
+        ),
+        (
+            "https://l.test/?rd=$escaped_request_uri",
+            None,
+            "https://l.test/?rd=$escaped_request_uri",
+        ),
+    ] {
+        let mut notes = vec![("auth-url", "http://auth.test/"), ("auth-signin", page)];
+        notes.extend(parameter.map(|it| ("auth-signin-redirect-param", it)));
+        assert_eq!(external(&notes).sign_in.unwrap().as_str(), expected);
+    }
+}
+
+#[test]
+fn half_a_service_closes() {
+    for name in [
+        "auth-signin",
+        "auth-response-headers",
+        "auth-cache-key",
+        "splitter.io/auth-url-timeout",
+    ] {
+        closed(&[(name, "https://x.test/")], name);
+    }
+    let url = ("auth-url", "http://auth.test/");
+    for text in [
+        "",
+        "auth.test",
+        "http://a@b.test/",
+        "http://$http_host/",
+        "ftp://x/",
+        "http://a..b/",
+    ] {
+        closed(&[("auth-url", text)], "auth-url");
+    }
+    for (name, value) in [
+        ("auth-proxy-set-headers", "nobody"),
+        ("auth-proxy-set-headers", "other/fields"),
+        ("auth-proxy-set-headers", "bad"),
+        ("auth-cache-key", "everybody"),
+        ("auth-cache-key", "$unknown"),
+        ("auth-cache-duration", "200 5m; 401 1m"),
+        ("auth-always-set-cookie", "perhaps"),
+        ("auth-request-redirect", "https://a.test/%20$x"),
+        ("auth-method", "GET POST"),
+        ("auth-response-headers", "X-A, Host"),
+        ("splitter.io/auth-url-timeout", "61"),
+        ("splitter.io/auth-url-ca-secret", "users"),
+    ] {
+        closed(&[url, (name, value)], name);
+    }
+    let sent = external(&[url, ("auth-proxy-set-headers", "ns/fields")]).sent;
+    assert_eq!((sent.len(), sent[0].0.as_str()), (1, "x-key"));
+}
+
+#[test]
+fn a_host_that_clients_name_names_nobody_who_is_asked() {
+    let noted = main("i").note("auth-url", "https://$host/auth");
+    let translation = run(noted.on("*.a", "/", "m").on("b", "/", "m"));
+    assert_eq!(
+        show(&translation.snapshot),
+        ["b/ (Prefix): m=100", "*.a/ (Prefix): m!GuardInvalid=100"]
+    );
 }

@@ -72,7 +72,7 @@ fn pods_answers_can_be_left_as_they_are() {
 #[test]
 fn a_closed_ingress_stays_closed() {
     let translation = run(&[main("m")
-        .note("auth-url", "http://auth.test/")
+        .note("auth-snippet", "x")
         .note("default-backend", "c")
         .note("custom-http-errors", "503")
         .on("a", "/", "m")]);

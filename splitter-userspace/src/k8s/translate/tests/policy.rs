@@ -17,7 +17,6 @@ fn with(name: &str, value: &str) -> (String, Vec<String>) {
 #[test]
 fn guards_close_the_ingress() {
     let rows = [
-        ("auth-url", "http://auth.example/"),
         ("auth-snippet", "x"),
         ("enable-modsecurity", "true"),
         ("enable-modsecurity", "nonsense"),
@@ -124,7 +123,7 @@ fn annotations_of_others_are_none_of_our_business() {
 
 #[test]
 fn a_closed_location_has_no_canary_and_closes_nobody_else() {
-    let guarded = || main("g").note("auth-url", "x").on("a", "/", "m");
+    let guarded = || main("g").note("auth-snippet", "x").on("a", "/", "m");
     let translation = run(&[
         guarded(),
         main("open").on("b", "/", "m"),
@@ -161,7 +160,7 @@ fn a_guard_is_named_before_a_protocol() {
 #[test]
 fn guards_count_under_the_own_prefix_too() {
     let translation = run(&[main("m")
-        .raw_note("splitter.io/auth-url", "x")
+        .raw_note("splitter.io/auth-snippet", "x")
         .on("a", "/", "m")]);
     assert_eq!(
         show(&translation.snapshot),

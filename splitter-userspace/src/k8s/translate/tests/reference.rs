@@ -67,6 +67,20 @@ fn with(row: &Row, value: &str) -> Translation {
         let missing = basic.iter().filter(|(name, _)| row.name != *name);
         ingress = missing.fold(ingress, |it, (name, value)| it.note(name, value));
     }
+    let family = [
+        "auth-always-set-cookie",
+        "auth-cache-duration",
+        "auth-cache-key",
+        "auth-method",
+        "auth-proxy-set-headers",
+        "auth-request-redirect",
+        "auth-response-headers",
+        "auth-signin",
+        "auth-signin-redirect-param",
+    ];
+    if family.contains(&row.name) {
+        ingress = ingress.note("auth-url", "http://auth.test/");
+    }
     if row.name == "x-forwarded-prefix" {
         ingress = ingress.note("rewrite-target", "/x");
     }
@@ -203,7 +217,11 @@ fn a_bad_value_of_tokens_closes() {
         let sources = ["jwt-jwks-configmap", "jwt-jwks-url"];
         let instead = |name: &str| sources.contains(&row.name) && name == "jwt-jwks-secret";
         let mut it = main("i").raw_note(&format!("splitter.io/{}", row.name), row.bad);
-        for (name, value) in needed {
+        let service = row.name.starts_with("auth-url-");
+        if service {
+            it = it.note("auth-url", "https://auth.test/");
+        }
+        for (name, value) in needed.into_iter().filter(|_| !service) {
             if name != row.name && !instead(name) {
                 it = it.raw_note(&format!("splitter.io/{name}"), value);
             }

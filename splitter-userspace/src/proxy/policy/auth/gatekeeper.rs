@@ -9,11 +9,12 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use tokio::sync::watch;
 
+use super::external::{ASKING_MAX, Verdict};
 use super::jwt::WAITING_MAX;
 use crate::auth::{
     Credentials, Digest, Digester, KeySet, NoRandomness, Recent, TokenError, Users, Verified,
 };
-use crate::model::{Jwt, subscriber};
+use crate::model::{BackendKey, Jwt, subscriber};
 use crate::proxy::hasher::Hasher;
 
 /// How many good passwords are remembered, and twice at most; as many wrong ones, apart, so that a
@@ -22,6 +23,9 @@ const REMEMBERED: usize = 4096;
 
 /// How many tokens are remembered, and twice at most.
 const TOKENS: usize = 4096;
+
+/// How many answers of services are remembered, and twice at most.
+const VERDICTS: usize = 4096;
 
 /// How many passwords of one client are being checked at once. A browser has six connections, and
 /// comes with one password.
@@ -34,6 +38,26 @@ pub struct Gatekeeper {
     passwords: Rc<RefCell<Passwords>>,
     tokens: RefCell<Recent<Rc<Verified>>>,
     waiting: Rc<Cell<u32>>,
+    verdicts: RefCell<Recent<Verdict>>,
+    asking: Rc<RefCell<HashMap<BackendKey, u32, RandomState>>>,
+}
+
+/// One of the requests that ask a service.
+pub(super) struct AskingPlace {
+    asking: Rc<RefCell<HashMap<BackendKey, u32, RandomState>>>,
+    service: BackendKey,
+}
+
+impl Drop for AskingPlace {
+    fn drop(&mut self) {
+        let mut asking = self.asking.borrow_mut();
+        if let Some(now) = asking.get_mut(&self.service) {
+            *now -= 1;
+            if *now == 0 {
+                asking.remove(&self.service);
+            }
+        }
+    }
 }
 
 /// One of the requests that wait for keys.
@@ -79,6 +103,8 @@ impl Gatekeeper {
             })),
             tokens: RefCell::new(Recent::new(TOKENS)),
             waiting: Rc::default(),
+            verdicts: RefCell::new(Recent::new(VERDICTS)),
+            asking: Rc::default(),
         })
     }
 
@@ -122,6 +148,35 @@ impl Gatekeeper {
         let verified = Rc::new(Verified::check(token, keys, jwt)?);
         self.tokens.borrow_mut().put(digest, verified.clone());
         Ok(verified)
+    }
+
+    /// A digest of what an answer depends on.
+    pub(super) fn digest(&self, parts: &[&[u8]]) -> Digest {
+        self.digester.digest(parts)
+    }
+
+    /// What a service has said.
+    pub(super) fn verdict(&self, digest: &Digest) -> Option<Verdict> {
+        self.verdicts.borrow_mut().get(digest)
+    }
+
+    /// Remembers what a service says.
+    pub(super) fn remember(&self, digest: Digest, verdict: Verdict) {
+        self.verdicts.borrow_mut().put(digest, verdict);
+    }
+
+    /// A place among the requests that ask a service; none when there are too many.
+    pub(super) fn ask(&self, service: &BackendKey) -> Option<AskingPlace> {
+        let mut asking = self.asking.borrow_mut();
+        let now = asking.entry(service.clone()).or_default();
+        if *now >= ASKING_MAX {
+            return None;
+        }
+        *now += 1;
+        Some(AskingPlace {
+            asking: self.asking.clone(),
+            service: service.clone(),
+        })
     }
 
     /// A place among the requests that wait for keys; none when there are too many.

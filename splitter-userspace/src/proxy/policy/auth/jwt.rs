@@ -7,7 +7,7 @@ use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderValue};
 use http::{StatusCode, Uri, request};
 
 use super::{Asking, challenge, quote};
-use crate::auth::{KeyRing, TokenError, Verified, scheme};
+use crate::auth::{KeyRing, TokenError, Verified, cookie_pairs, find_token, is_cookie, scheme};
 use crate::model::{Jwt, TokenPlace};
 use crate::proxy::fault::Fault;
 use crate::proxy::policy::{Refusal, Reply};
@@ -24,7 +24,7 @@ pub(super) const WAITING_MAX: u32 = 64;
 /// # Errors
 /// When it has not: the answer.
 pub(super) async fn admit(asking: &Asking<'_>, jwt: &Jwt) -> Result<Rc<Verified>, Refusal> {
-    let token = token(asking.parts, jwt).map_err(|error| refuse(jwt, error))?;
+    let token = find_token(asking.parts, jwt).map_err(|error| refuse(jwt, error))?;
     let Some(token) = token else {
         let how = format!("Bearer realm={}", quote(&jwt.realm));
         return Err(challenge("token-missing", &how, "a token is needed"));
@@ -58,54 +58,6 @@ fn refuse(jwt: &Jwt, error: TokenError) -> Refusal {
         reply.headers.extend(headers);
     }
     refusal
-}
-
-/// The token, from the first place that has one. A place that has two has none: pods and proxies
-/// disagree about which of them counts.
-fn token(parts: &request::Parts, jwt: &Jwt) -> Result<Option<String>, TokenError> {
-    for place in jwt.places.iter() {
-        let mut found = Vec::new();
-        match place {
-            TokenPlace::Header(name) => {
-                for value in parts.headers.get_all(name) {
-                    let bearer = scheme(value.as_bytes(), b"bearer");
-                    let bare = Some(value.as_bytes()).filter(|_| *name != AUTHORIZATION);
-                    found.push(bearer.or(bare));
-                }
-            }
-            TokenPlace::Cookie(name) => {
-                let cookies = pairs(&parts.headers).filter(|it| is_named(it, name));
-                found.extend(cookies.map(|it| it.get(name.len() + 1..).map(<[u8]>::trim_ascii)));
-            }
-            TokenPlace::Query(name) => {
-                let query = parts.uri.query().unwrap_or_default().split('&');
-                let values = query.filter_map(|it| it.strip_prefix(&**name)?.strip_prefix('='));
-                found.extend(values.map(|it| Some(it.as_bytes())));
-            }
-        }
-        match found[..] {
-            [] => {}
-            // Another scheme, for another guard.
-            [None] => {}
-            [Some(token)] => {
-                let token = std::str::from_utf8(token).map_err(|_| TokenError::Malformed)?;
-                return Ok(Some(token.to_owned()));
-            }
-            _ => return Err(TokenError::Malformed),
-        }
-    }
-    Ok(None)
-}
-
-fn pairs(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
-    let lines = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
-    let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';'));
-    pairs.map(<[u8]>::trim_ascii)
-}
-
-fn is_named(pair: &[u8], name: &str) -> bool {
-    let (start, rest) = pair.split_at_checked(name.len()).unwrap_or_default();
-    start == name.as_bytes() && rest.first() == Some(&b'=')
 }
 
 /// The token with its signature checked; once for each token and set of keys.
@@ -190,10 +142,12 @@ pub(super) fn take_out(jwt: &Jwt, parts: &mut request::Parts) {
 }
 
 fn take_cookie(name: &str, headers: &mut HeaderMap) {
-    if !pairs(headers).any(|pair| is_named(pair, name)) {
+    if !cookie_pairs(headers).any(|pair| is_cookie(pair, name)) {
         return;
     }
-    let rest: Vec<_> = pairs(headers).filter(|it| !is_named(it, name)).collect();
+    let rest: Vec<_> = cookie_pairs(headers)
+        .filter(|it| !is_cookie(it, name))
+        .collect();
     let rest = HeaderValue::from_bytes(&rest.join(&b"; "[..]));
     headers.remove(COOKIE);
     if let Ok(rest) = rest
@@ -264,31 +218,6 @@ mod tests {
             TokenPlace::Cookie("t".into()),
             TokenPlace::Query("t".into()),
         ])
-    }
-
-    #[test]
-    fn the_first_place_that_has_one_counts_and_two_are_none() {
-        let of = |uri: &str, fields: &[(&str, &str)]| token(&parts(uri, fields), &everywhere());
-        let found = |text: &str| Ok(Some(text.to_owned()));
-        let bearer = ("authorization", "bEaReR a.b.c");
-        assert_eq!(of("/?t=q", &[bearer, ("x-token", "x")]), found("a.b.c"));
-        assert_eq!(of("/?t=q", &[("x-token", "Bearer x")]), found("x"));
-        assert_eq!(of("/?t=q", &[("cookie", "s=1; t=c; u=2")]), found("c"));
-        assert_eq!(of("/?tt=1&t=q&u", &[("cookie", "tt=1")]), found("q"));
-        assert_eq!(of("/", &[("authorization", "Basic x")]), Ok(None));
-        for (uri, fields) in [
-            ("/", &[bearer, bearer][..]),
-            ("/", &[bearer, ("authorization", "Basic x")]),
-            ("/", &[("cookie", "t=1; t=2")]),
-            ("/", &[("cookie", "t=1"), ("cookie", "t=2")]),
-            ("/?t=1&t=2", &[]),
-        ] {
-            assert_eq!(
-                of(uri, fields),
-                Err(TokenError::Malformed),
-                "{uri} {fields:?}"
-            );
-        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! certificate, and before a Variant is chosen: whoever answers, it holds.
 
 mod basic;
+mod external;
 mod gatekeeper;
 mod jwt;
 
@@ -11,55 +12,89 @@ use std::rc::Rc;
 use http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
 use http::{StatusCode, request};
 
+pub use external::Cookies;
 pub use gatekeeper::Gatekeeper;
 
-use super::{Refusal, Reply};
+use self::external::Verdict;
+use super::{Passage, Refusal, Reply};
 use crate::auth::{Verified, scheme};
 use crate::model::{Guarded, Policy};
+use crate::proxy::client::Client;
 use crate::proxy::fault::Fault;
 use crate::proxy::journal::Journal;
 use crate::proxy::worker::Worker;
+use crate::routing::Wanted;
+
+/// A request that nobody has asked yet who it is from.
+pub struct Guest<'a> {
+    /// Who serves it.
+    pub worker: &'a Rc<Worker>,
+    /// The connection that it came on.
+    pub client: &'a Client,
+    /// The request as it came.
+    pub parts: &'a request::Parts,
+    /// What is known of it.
+    pub journal: &'a Journal,
+    /// What it asks for.
+    pub wanted: Wanted<'a>,
+    /// Its id.
+    pub request_id: &'a HeaderValue,
+}
 
 /// What the guards look at.
 struct Asking<'a> {
     worker: &'a Rc<Worker>,
+    client: &'a Client,
     parts: &'a request::Parts,
+    journal: &'a Journal,
+    wanted: Wanted<'a>,
+    request_id: &'a HeaderValue,
     caller: IpAddr,
 }
 
-/// Asks the guards of a Location, and makes the request what pods are to see of it: without what only
-/// a guard may say, and without what was for a guard alone.
+/// Asks the guards of a Location. What they say is for pods too: see [`Passed::tell`].
 ///
 /// # Errors
 /// When the client may not call: the answer.
 pub async fn authorise(
-    worker: &Rc<Worker>,
+    guest: Guest<'_>,
     policy: &Policy,
     guarded: &Guarded,
-    parts: &mut request::Parts,
-    journal: &mut Journal,
-) -> Result<(), Refusal> {
+) -> Result<Passed, Refusal> {
     let asking = Asking {
-        worker,
-        parts,
-        caller: journal.caller(),
+        caller: guest.journal.caller(),
+        worker: guest.worker,
+        client: guest.client,
+        parts: guest.parts,
+        journal: guest.journal,
+        wanted: guest.wanted,
+        request_id: guest.request_id,
     };
     let passed = match guarded.any {
-        true => asking.any(policy, guarded).await?,
-        false => asking.all(guarded).await?,
+        true => asking.any(policy, guarded).await,
+        false => asking.all(guarded).await,
     };
-    passed.tell(guarded, parts);
-    Ok(())
+    let page = guarded.external.as_ref().and_then(|it| it.sign_in.as_ref());
+    passed.map_err(|refusal| match page {
+        // Whoever refuses, as in ingress-nginx.
+        Some(page) if refusal.status() == StatusCode::UNAUTHORIZED => {
+            external::sign_in(&asking, page)
+        }
+        _ => refusal,
+    })
 }
 
 /// What is known of a client that may call.
 #[derive(Default)]
-struct Passed {
+pub struct Passed {
     token: Option<Rc<Verified>>,
+    verdict: Option<Verdict>,
 }
 
 impl Passed {
-    fn tell(&self, guarded: &Guarded, parts: &mut request::Parts) {
+    /// Makes the request what pods are to see of it: without what only a guard may say, and without
+    /// what was for a guard alone.
+    pub fn tell(&self, guarded: &Guarded, parts: &mut request::Parts, passage: &mut Passage) {
         if let Some(jwt) = &guarded.jwt {
             jwt::cleanse(jwt, &mut parts.headers);
             if !jwt.forward {
@@ -69,11 +104,18 @@ impl Passed {
                 jwt::tell(jwt, token, &mut parts.headers);
             }
         }
+        if let Some(external) = &guarded.external {
+            external::cleanse(external, &mut parts.headers);
+        }
         let basic = |it: &HeaderValue| scheme(it.as_bytes(), b"bearer").is_none();
         let mut credentials = parts.headers.get_all(AUTHORIZATION).iter();
         // A token that goes on is no password.
         if guarded.basic.is_some() && (guarded.jwt.is_none() || credentials.any(basic)) {
             parts.headers.remove(AUTHORIZATION);
+        }
+        if let (Some(external), Some(verdict)) = (&guarded.external, &self.verdict) {
+            verdict.tell(&mut parts.headers);
+            passage.cookies = verdict.cookies(external);
         }
     }
 }
@@ -87,6 +129,9 @@ impl Asking<'_> {
         }
         if let Some(jwt) = &guarded.jwt {
             passed.token = Some(jwt::admit(self, jwt).await?);
+        }
+        if let Some(external) = &guarded.external {
+            passed.verdict = Some(external::admit(self, external).await?);
         }
         Ok(passed)
     }
@@ -110,7 +155,23 @@ impl Asking<'_> {
         }
         if let Some(jwt) = &guarded.jwt {
             match jwt::admit(self, jwt).await {
-                Ok(token) => return Ok(Passed { token: Some(token) }),
+                Ok(token) => {
+                    return Ok(Passed {
+                        token: Some(token),
+                        verdict: None,
+                    });
+                }
+                Err(refusal) => refused.add(refusal)?,
+            }
+        }
+        if let Some(external) = &guarded.external {
+            match external::admit(self, external).await {
+                Ok(verdict) => {
+                    return Ok(Passed {
+                        token: None,
+                        verdict: Some(verdict),
+                    });
+                }
                 Err(refusal) => refused.add(refusal)?,
             }
         }

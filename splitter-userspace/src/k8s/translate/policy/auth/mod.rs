@@ -1,16 +1,23 @@
-//! Who may call, by what a client knows or was given: `auth-type`, `jwt-*`, `satisfy`. What cannot be read
+//! Who may call, by what a client knows or was given: `auth-type`, `jwt-*`, `auth-url`,
+//! `satisfy`. What cannot be read
 //! closes the Ingress: ingress-nginx opens it in many of these cases.
 
 mod basic;
+mod external;
 mod fields;
 mod jwt;
+mod place;
+mod times;
 
 use std::sync::Arc;
+
+pub(in crate::k8s::translate) use external::{ExternalWish, GLOBAL, read as read_external};
 
 use http::HeaderValue;
 
 use crate::k8s::translate::View;
 use crate::k8s::translate::annotations::Annotation;
+use crate::k8s::translate::golang::parse_bool;
 use crate::k8s::translate::report::Problems;
 use crate::model::{BackendFault, Guarded, ObjectRef};
 
@@ -29,9 +36,45 @@ pub(super) fn read(
     let guarded = Guarded {
         basic: basic::read(view, problems)?,
         jwt: jwt::read(view, problems)?,
+        // It needs the host and DNS, see `mains`.
+        external: None,
         any: any(view, problems),
     };
+    let asks = guarded.asks() || view.annotations.get("auth-url").is_some();
+    if asks {
+        report_order(view, guarded.any, problems);
+    }
     Ok(guarded.asks().then(|| Arc::new(guarded)))
+}
+
+/// Says where ingress-nginx's order, which is kept, may surprise.
+fn report_order(view: &View<'_>, any: bool, problems: &mut Problems) {
+    let given = |name: &str| view.annotations.get(name);
+    let cors = given("enable-cors").filter(|it| parse_bool(it.value.trim()) == Some(true));
+    let redirect = given("permanent-redirect").or_else(|| given("temporal-redirect"));
+    let deny = given("denylist-source-range").filter(|_| any);
+    for (annotation, code, what) in [
+        (
+            cors,
+            "guards-after-preflight",
+            "preflights are answered before anybody is asked who it is",
+        ),
+        (
+            redirect,
+            "guards-after-redirect",
+            "everybody is redirected before anybody is asked who it is",
+        ),
+        (
+            deny,
+            "guards-beat-denylist",
+            "with satisfy: any, who is on the list and passes another access control may call",
+        ),
+    ] {
+        if let Some(annotation) = annotation {
+            let effect = "as in ingress-nginx";
+            problems.warn(&view.subject, annotation.field(), code, what, effect);
+        }
+    }
 }
 
 /// Whether a path is not guarded, whatever its Ingress says. Only one that means nothing but itself,
