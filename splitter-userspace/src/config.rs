@@ -321,7 +321,10 @@ pub struct Settings {
     /// Peers that are believed whom they speak for, by either of these (`--proxy-real-ip-cidr`),
     /// default everybody, as in ingress-nginx.
     pub proxy_real_ip: AddressSet,
-    /// How long open requests may go on after the signal to stop, default 30 s.
+    /// How long everything goes on after the signal to stop, but not ready any more, so that
+    /// balancers notice, default none.
+    pub shutdown_delay: Duration,
+    /// How long open requests may go on then, default 30 s.
     pub drain_timeout: Duration,
     /// How long things may take.
     pub timeouts: Timeouts,
@@ -329,6 +332,45 @@ pub struct Settings {
     pub limits: Limits,
     /// Who this instance is.
     pub identity: Identity,
+    /// How it takes the place of another instance, and makes room for the next.
+    pub hand_over: HandOver,
+    /// A Unix socket that answers as the admin listener does, for this instance alone
+    /// (`--probe-socket`), default none.
+    pub probe_socket: Option<PathBuf>,
+    /// Where the API server asks about Ingresses before they are written, default nowhere.
+    pub webhook: Option<WebhookSettings>,
+}
+
+/// The validating admission webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookSettings {
+    /// Where it listens (`--webhook`).
+    pub addr: SocketAddr,
+    /// Its certificate chain (`--webhook-certificate`).
+    pub certificate: PathBuf,
+    /// The key for that (`--webhook-key`).
+    pub key: PathBuf,
+}
+
+/// How an instance takes the place of another one on the same node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandOver {
+    /// A Unix socket on which a running instance is asked for its listening sockets, and on which
+    /// this one gives its own then (`--take-over`), default none: another instance is in the way.
+    pub path: Option<PathBuf>,
+    /// What an instance does when its successor serves and its own requests are finished.
+    pub after: AfterHandOver,
+}
+
+/// What is done after everything has been handed over (`--after-hand-over`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterHandOver {
+    /// End.
+    #[default]
+    Exit,
+    /// Wait for the signal to stop: who ends by himself is started again by some supervisors, and
+    /// would take over from his successor.
+    Wait,
 }
 
 impl Settings {

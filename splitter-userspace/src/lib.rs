@@ -19,3 +19,4 @@ pub mod proxy;
 pub mod routing;
 pub mod telemetry;
 pub mod tls;
+pub mod webhook;

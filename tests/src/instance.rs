@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use splitter::app::Instance;
 use splitter::config::{
-    AccessLog, ClassSettings, DataplaneSettings, Identity, Limits, LogFormat, NameSettings,
-    Settings, Source, Steering, Timeouts,
+    AccessLog, ClassSettings, DataplaneSettings, HandOver, Identity, Limits, LogFormat,
+    NameSettings, Settings, Source, Steering, Timeouts,
 };
 use splitter::model::AddressSet;
 use tempfile::TempDir;
@@ -216,6 +216,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
         names: NameSettings::default(),
         use_proxy_protocol: false,
         proxy_real_ip: AddressSet::all(),
+        shutdown_delay: Duration::ZERO,
         drain_timeout: Duration::from_secs(5),
         timeouts: Timeouts::default(),
         limits: Limits {
@@ -224,5 +225,8 @@ pub(crate) fn settings(dir: &Path) -> Settings {
             ..Limits::default()
         },
         identity: Identity::default(),
+        hand_over: HandOver::default(),
+        probe_socket: None,
+        webhook: None,
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use splitter::admin::{
-    AdminState, HEADER_TIMEOUT, LIFETIME, MAX_CONNECTIONS, MAX_HEAD_BYTES, Readiness, serve,
+    AdminState, HEADER_TIMEOUT, LIFETIME, Listener, MAX_CONNECTIONS, MAX_HEAD_BYTES, Readiness,
+    serve,
 };
 use splitter::model::{Kind, ObjectRef, Problem, Severity, Weights};
 use splitter::routing::{Live, SlotId, WeightSource};
@@ -73,7 +74,9 @@ async fn admin() -> Admin {
         problems: problem_sender,
         slots,
         server: tokio::spawn(async move {
-            serve(listener, state).await;
+            // Goes on until the test ends.
+            let (_stays, stop) = watch::channel(false);
+            serve(Listener::Tcp(listener), state, stop).await;
         }),
     }
 }

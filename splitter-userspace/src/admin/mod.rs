@@ -18,7 +18,7 @@ use crate::routing::{Live, WeightSource};
 use crate::telemetry::Registry;
 
 pub use readiness::{Readiness, ReadyGuard};
-pub use server::{HEADER_TIMEOUT, LIFETIME, MAX_CONNECTIONS, MAX_HEAD_BYTES, serve};
+pub use server::{HEADER_TIMEOUT, LIFETIME, Listener, MAX_CONNECTIONS, MAX_HEAD_BYTES, serve};
 
 /// Everything that the pages are made of.
 #[derive(Clone)]

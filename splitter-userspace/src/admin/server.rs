@@ -1,6 +1,6 @@
 use std::convert::Infallible;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +10,11 @@ use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -49,38 +51,71 @@ const REFUSED: Family = Family::counter(
 struct Server {
     state: AdminState,
     scrape: Scrape,
+    stop: watch::Receiver<bool>,
 }
 
-/// Answers on `listener` until the future is dropped, which ends every connection.
-pub async fn serve(listener: TcpListener, state: AdminState) -> Infallible {
+/// Where admin connections come from.
+pub enum Listener {
+    /// The admin address.
+    Tcp(TcpListener),
+    /// A path that belongs to this instance alone.
+    Unix(UnixListener),
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Tcp(listener) => listener.accept().await.map(|(it, _)| Stream::Tcp(it)),
+            Listener::Unix(listener) => listener.accept().await.map(|(it, _)| Stream::Unix(it)),
+        }
+    }
+}
+
+/// Answers on `listener` until `stop` says true or is gone: then no connection is accepted any more,
+/// and those that are open end with their present answer. Dropping the future ends every
+/// connection.
+pub async fn serve(listener: Listener, state: AdminState, mut stop: watch::Receiver<bool>) {
     let refused = state.registry.counter(&REFUSED, &[]);
     let server = Arc::new(Server {
         scrape: Scrape::new(&state.registry),
         state,
+        stop: stop.clone(),
     });
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
+            biased;
+            () = told(&mut stop) => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => admit(&mut connections, &server, stream, &refused),
+                Ok(stream) => admit(&mut connections, &server, stream, &refused),
                 Err(error) => pause(&error).await,
             },
             Some(_) = connections.join_next() => {}
         }
     }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
 }
 
-fn admit(
-    connections: &mut JoinSet<()>,
-    server: &Arc<Server>,
-    stream: TcpStream,
-    refused: &Counter,
-) {
+/// Waits until it is told to stop, or nobody can tell it any more.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+fn admit(connections: &mut JoinSet<()>, server: &Arc<Server>, stream: Stream, refused: &Counter) {
     if connections.len() >= MAX_CONNECTIONS {
         refused.inc();
         return;
     }
-    connections.spawn(connection(server.clone(), stream));
+    match stream {
+        Stream::Tcp(stream) => connections.spawn(connection(server.clone(), stream)),
+        Stream::Unix(stream) => connections.spawn(connection(server.clone(), stream)),
+    };
 }
 
 /// A connection that is gone again is no reason to wait; a lack of descriptors is.
@@ -91,7 +126,11 @@ async fn pause(error: &io::Error) {
     }
 }
 
-async fn connection(server: Arc<Server>, stream: TcpStream) {
+async fn connection(
+    server: Arc<Server>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) {
+    let mut stop = server.stop.clone();
     let service = service_fn(move |request| answer(server.clone(), request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -103,11 +142,20 @@ async fn connection(server: Arc<Server>, stream: TcpStream) {
     // which hyper has answered.
     tokio::select! {
         _ = connection.as_mut() => {}
-        () = sleep(LIFETIME) => {
-            connection.as_mut().graceful_shutdown();
-            let _ = timeout(GRACE, connection).await;
-        }
+        () = sleep(LIFETIME) => end(connection).await,
+        () = told(&mut stop) => end(connection).await,
     }
+}
+
+/// Lets the present answer of a connection be its last.
+async fn end<I, S>(mut connection: Pin<&mut http1::Connection<I, S>>)
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    S: HttpService<Incoming, ResBody = Full<Bytes>>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    connection.as_mut().graceful_shutdown();
+    let _ = timeout(GRACE, connection).await;
 }
 
 async fn answer(

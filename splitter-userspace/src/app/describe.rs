@@ -63,6 +63,7 @@ pub fn kernel(report: &Report) -> Value {
     json!({
         "release": report.kernel,
         "pin_dir": report.pin_dir,
+        "splits_map": report.splits,
         "programs": programs.collect::<Vec<_>>(),
         "interfaces": nics.collect::<Vec<_>>(),
     })

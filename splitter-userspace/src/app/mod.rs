@@ -5,6 +5,7 @@ mod counters;
 mod describe;
 mod feed;
 mod guards;
+mod hand_over;
 mod keys;
 mod overrides;
 mod pools;
@@ -12,22 +13,26 @@ mod process;
 mod publish;
 mod ranges;
 mod steering;
+mod succession;
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
 use crate::k8s::{Names, Served};
 use crate::names::NameResolver;
-use crate::proxy::Limiter;
+use crate::proxy::{Drain, Limiter};
 use crate::routing::WeightSource;
 use crate::telemetry::{AccessLog, ControllerLabels, LIMIT_EVICTIONS, Registry};
+use crate::webhook::{self, Webhook};
 use certificates::CertPublisher;
 use feed::Feed;
 use guards::GuardPublisher;
@@ -35,6 +40,7 @@ use overrides::Overrides;
 use pools::{Common, Pools};
 use publish::Publisher;
 use steering::Steering;
+use succession::{IDLE_GRACE, Succession};
 
 /// How often the weights are compared with those of the objects.
 const OVERRIDES_EVERY: Duration = Duration::from_secs(1);
@@ -92,6 +98,9 @@ pub struct Instance {
     admin: SocketAddr,
     readiness: Readiness,
     log: AccessLog,
+    succession: Succession,
+    /// Has probes be answered as long as it lives.
+    _probes: watch::Sender<bool>,
 }
 
 impl Instance {
@@ -103,14 +112,11 @@ impl Instance {
     pub async fn start(mut settings: Settings) -> anyhow::Result<Self> {
         let registry = registry(&settings);
         let log = AccessLog::start(&settings.access_log, settings.log_format, &registry)?;
-        let admin = TcpListener::bind(settings.admin).await.with_context(|| {
-            format!(
-                "cannot listen on --admin {}; free it or choose another",
-                settings.admin
-            )
-        })?;
+        let mut taken = succession::take_over(&settings.hand_over).await?;
+        let admin = succession::admin_listener(settings.admin, taken.as_mut())?;
         let admin_addr = admin.local_addr()?;
-        let mut steering = Steering::start(&settings, &registry)?;
+        let beside = taken.as_ref().and_then(|taken| taken.pin_dir());
+        let mut steering = Steering::start(&settings, &registry, beside)?;
         let splits = steering.splits().clone();
         let weights: Arc<dyn WeightSource> = Arc::new(splits.clone());
         let controller = settings.class.controllers.first();
@@ -129,23 +135,44 @@ impl Instance {
         );
 
         let mut feed = Feed::start(&settings.source, &settings.identity).await?;
+        let (leave, left) = watch::channel(false);
         if let Some(cluster) = feed.cluster() {
             counters::collect_cluster(&registry, cluster);
+            if let Some(asked) = &settings.webhook {
+                let (webhook, reviewer) =
+                    (Webhook::open(asked)?, cluster.reviewer(&settings.class));
+                tracing::info!(addr = %webhook.addr()?, "answering questions about Ingresses");
+                tokio::spawn(webhook::serve(
+                    webhook,
+                    reviewer,
+                    registry.clone(),
+                    left.clone(),
+                ));
+            }
         }
         let readiness = Readiness::new();
         steering.note(&readiness);
         let (read, listening) = (readiness.guard(feed.name()), readiness.guard("listeners"));
-        tokio::spawn(admin::serve(
-            admin,
-            AdminState {
-                registry: registry.clone(),
-                readiness: readiness.clone(),
-                live: live.clone(),
-                problems: publisher.problems(),
-                weights: weights.clone(),
-                steering: steering.description(),
-            },
-        ));
+        let state = AdminState {
+            registry: registry.clone(),
+            readiness: readiness.clone(),
+            live: live.clone(),
+            problems: publisher.problems(),
+            weights: weights.clone(),
+            steering: steering.description(),
+        };
+        let probes = succession::answer_probes(settings.probe_socket.as_ref(), state.clone())?;
+        // Its copy stays until it is handed over, or this instance stops.
+        let copy = settings.hand_over.path.as_ref().map(|_| admin.try_clone());
+        let copy = copy.transpose()?.map(OwnedFd::from);
+        let admin = admin::Listener::Tcp(TcpListener::from_std(admin)?);
+        let mut answering = Some(admin::serve(admin, state, left));
+        // The address is the other instance's until that has left it.
+        if taken.is_none()
+            && let Some(answering) = answering.take()
+        {
+            tokio::spawn(answering);
+        }
         steering.announce(admin_addr);
 
         feed.synced().await;
@@ -187,7 +214,16 @@ impl Instance {
             registry: &registry,
             log: &log,
         };
-        let pools = Pools::start(&common, &mut steering)?;
+        let mut pools = Pools::start(&common, &mut steering, taken.as_mut())?;
+        if let Some(taken) = taken {
+            succession::settle(taken, &mut steering, &readiness).await;
+        }
+        if let Some(answering) = answering {
+            tokio::spawn(answering);
+        }
+        let listeners = pools.take_copies();
+        let (hand_over, copy) = (&settings.hand_over, (settings.admin, copy));
+        let succession = Succession::start(hand_over, copy, listeners, leave, &registry)?;
         drop(listening);
         feed.serves(served);
         tracing::info!(addresses = ?pools.addrs(), admin = %admin_addr, "serving");
@@ -201,6 +237,8 @@ impl Instance {
             admin: admin_addr,
             readiness,
             log,
+            succession,
+            _probes: probes,
         })
     }
 
@@ -230,6 +268,9 @@ impl Instance {
         let mut stop = std::pin::pin!(stop);
         let mut look = every(OVERRIDES_EVERY);
         let mut refresh = every(ADDRESSES_EVERY);
+        // Asked to stop while a successor is starting, it goes on until that serves.
+        let (mut stopping, mut given) = (false, false);
+        let mut hold = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
         loop {
             tokio::select! {
                 () = self.feed.changed() => self.reload().await,
@@ -240,22 +281,58 @@ impl Instance {
                     self.publisher.look_at_secrets();
                 }
                 _ = refresh.tick() => self.steering.refresh(&self.readiness),
-                () = &mut stop => break,
+                event = self.succession.next() => {
+                    given = self.succession.meet(event, &mut self.steering);
+                    if given || (stopping && !self.succession.is_expected()) {
+                        break;
+                    }
+                }
+                () = &mut stop, if !stopping => {
+                    stopping = true;
+                    let more = self.before_the_end();
+                    if more.is_zero() {
+                        break;
+                    }
+                    hold.as_mut().reset(tokio::time::Instant::now() + more);
+                }
+                () = &mut hold, if stopping => break,
             }
         }
         self.readiness.drain();
         // First, so that nobody is led to a listener that is about to close.
         self.steering.withdraw(self.pools.addrs());
-        let drained = self.pools.drain(self.settings.drain_timeout);
+        self.succession.close();
+        let deadline = self.settings.drain_timeout;
+        let grace = match given {
+            true => IDLE_GRACE.min(deadline / 2),
+            false => Duration::ZERO,
+        };
+        let drained = self.pools.drain(Drain { deadline, grace });
         // Requests in hand do not wait for an API server that is away, nor the next leader for them.
         let (drained, ()) = tokio::join!(drained, self.feed.stop());
         drained?;
         self.log.close(LOG_DEADLINE);
+        // What the kernel has of this instance goes now, whatever it waits for.
+        drop(self.steering);
+        if given && !stopping && self.succession.stays() {
+            stop.await;
+        }
         Ok(())
     }
 }
 
 impl Instance {
+    /// How long to go on after the signal to stop: until balancers have noticed, or until the
+    /// successor serves that is starting.
+    fn before_the_end(&self) -> Duration {
+        if self.succession.is_expected() {
+            tracing::info!("going on until the successor serves");
+            return self.settings.drain_timeout;
+        }
+        self.readiness.drain();
+        self.settings.shutdown_delay
+    }
+
     /// Takes up what has changed. A fault of ours in reading must not end what is being served.
     async fn reload(&mut self) {
         let (feed, steering, names) = (&mut self.feed, &mut self.steering, &mut self.names);

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -67,8 +68,14 @@ impl Steering {
     /// # Errors
     /// When a mode that was asked for by name is not to be had, or another instance has the pin
     /// directory.
-    pub fn start(settings: &Settings, registry: &Registry) -> Result<Self, SteeringError> {
-        let (mode, stepped, kernel) = choose(settings)?;
+    ///
+    /// `beside` is the pin directory of a running instance that is being taken over.
+    pub fn start(
+        settings: &Settings,
+        registry: &Registry,
+        beside: Option<&Path>,
+    ) -> Result<Self, SteeringError> {
+        let (mode, stepped, kernel) = choose(settings, beside)?;
         let splits = match &kernel {
             Some(kernel) => kernel.splits(),
             None => Splits::in_memory().map_err(SteeringError::Memory)?,
@@ -198,6 +205,64 @@ impl Steering {
         }
     }
 
+    /// Gets everything ready that a successor needs. Gives the pin directory, if there is one.
+    pub fn lend(&mut self) -> Option<PathBuf> {
+        let lent = self.kernel.as_mut()?.lend();
+        match lent {
+            Ok(dir) => Some(dir.to_owned()),
+            Err(error) => {
+                tracing::error!(%error, "the successor cannot go on with XDP");
+                None
+            }
+        }
+    }
+
+    /// The opposite, as the successor is gone.
+    pub fn take_back(&mut self) {
+        let back = self.kernel.as_mut().map(Kernel::take_back);
+        if let Some(Err(error)) = back {
+            tracing::warn!(%error, "XDP would stay attached after the end of this process");
+        }
+    }
+
+    /// Leaves the place to a successor that serves. Gives whether its directory has changed places
+    /// with ours.
+    pub fn supersede(&mut self, successor: Option<&Path>) -> bool {
+        let Some(kernel) = &mut self.kernel else {
+            return false;
+        };
+        match kernel.supersede(successor) {
+            Ok(()) => successor.is_some(),
+            Err(error) => {
+                tracing::warn!(%error, "the successor's maps stay under another name");
+                false
+            }
+        }
+    }
+
+    /// Where the maps are that are to take the place of a running instance's.
+    pub fn staged(&self) -> Option<PathBuf> {
+        let staged = self.kernel.as_ref()?.staged()?;
+        Some(staged.to_owned())
+    }
+
+    /// Ends the taking over: the other instance has stopped accepting, or is gone.
+    pub fn settle(&mut self, moved: bool, readiness: &Readiness) {
+        let Some(kernel) = &mut self.kernel else {
+            return;
+        };
+        let faults = kernel.settle(moved);
+        for error in &faults {
+            tracing::error!(%error, "what the former instance had attached has not been taken over");
+        }
+        if !faults.is_empty() {
+            let text: Vec<_> = faults.iter().map(ToString::to_string).collect();
+            readiness.note("take-over", text.join("; "));
+        }
+        let kernel = describe::kernel(kernel.report());
+        self.description.send_modify(|all| all["kernel"] = kernel);
+    }
+
     /// Takes in what the cluster's Nodes say about addresses.
     pub fn learn(&mut self, nodes: NodeFacts) {
         if nodes != self.nodes {
@@ -288,7 +353,7 @@ fn left(range: &LeftOut) {
 /// The mode to use, those that were tried before it, and its programs.
 type Chosen = (Mode, Vec<(Mode, String)>, Option<Kernel>);
 
-fn choose(settings: &Settings) -> Result<Chosen, SteeringError> {
+fn choose(settings: &Settings, beside: Option<&Path>) -> Result<Chosen, SteeringError> {
     let modes: &[Mode] = match settings.steering {
         Mode::Auto => &[Mode::Xdp, Mode::SkLookup],
         Mode::None => &[],
@@ -296,7 +361,7 @@ fn choose(settings: &Settings) -> Result<Chosen, SteeringError> {
     };
     let mut stepped = Vec::new();
     for &mode in modes {
-        match Kernel::load(&options(mode, &settings.dataplane)) {
+        match Kernel::load(&options(mode, &settings.dataplane, beside)) {
             Ok(kernel) => return Ok((mode, stepped, Some(kernel))),
             // Two instances would fight for the same connections: no lesser mode cures that.
             Err(error @ DataplaneError::InUse { .. }) => {
@@ -315,12 +380,13 @@ fn choose(settings: &Settings) -> Result<Chosen, SteeringError> {
     Ok((Mode::None, stepped, None))
 }
 
-fn options(mode: Mode, settings: &DataplaneSettings) -> KernelOptions {
+fn options(mode: Mode, settings: &DataplaneSettings, beside: Option<&Path>) -> KernelOptions {
     KernelOptions {
         xdp: (mode == Mode::Xdp).then_some(settings.xdp),
         interfaces: settings.interfaces.clone(),
         pin_dir: settings.pin_dir.clone(),
         keep_attached: settings.keep_attached,
+        beside: beside.map(Path::to_owned),
     }
 }
 

@@ -9,16 +9,19 @@ use serde::Deserialize as _;
 use serde_norway::Value;
 
 use super::{Cli, Command};
-use crate::config::{Settings, Source};
+use crate::config::{AfterHandOver, Settings, Source};
 
 const INSTALLATION: &str = include_str!("../../../deploy/splitter.yaml");
 
-/// The container of the DaemonSet.
-fn container() -> Value {
+fn daemon_set() -> Value {
     let documents = serde_norway::Deserializer::from_str(INSTALLATION);
     let mut objects = documents.map(|it| Value::deserialize(it).unwrap());
-    let set = objects.find(|it| it["kind"] == "DaemonSet").unwrap();
-    set["spec"]["template"]["spec"]["containers"][0].clone()
+    objects.find(|it| it["kind"] == "DaemonSet").unwrap()
+}
+
+/// The container of the DaemonSet.
+fn container() -> Value {
+    daemon_set()["spec"]["template"]["spec"]["containers"][0].clone()
 }
 
 fn texts<'a>(list: &'a Value, field: Option<&str>) -> Vec<&'a str> {
@@ -41,15 +44,26 @@ fn its_flags_are_taken() {
     };
     assert_eq!(cluster.config_map.unwrap().to_string(), "splitter/splitter");
     let listening = [settings.http[0], settings.https[0], settings.admin];
-    let listening: Vec<_> = listening
-        .iter()
-        .map(|addr| u64::from(addr.port()))
-        .collect();
-    let ports = container["ports"].as_sequence().unwrap().iter();
-    let ports: Vec<_> = ports
-        .map(|it| it["containerPort"].as_u64().unwrap())
-        .collect();
-    assert_eq!(ports, listening);
+    assert_eq!(listening.map(|addr| addr.port()), [80, 443, 10254]);
+    assert_eq!(settings.hand_over.after, AfterHandOver::Wait);
+}
+
+/// On the host's network a port that is named is one that no second pod can have on the node, and
+/// the API server refuses such a pod where updates may bring a second one.
+#[test]
+fn two_pods_fit_on_a_node_in_an_update() {
+    let update = &daemon_set()["spec"]["updateStrategy"]["rollingUpdate"];
+    assert_eq!(
+        (&update["maxSurge"], &update["maxUnavailable"]),
+        (&1.into(), &0.into())
+    );
+    let container = container();
+    assert!(container["ports"].is_null(), "{:?}", container["ports"]);
+    for (probe, page) in [("livenessProbe", "healthz"), ("readinessProbe", "readyz")] {
+        // The address is the same for both, so a probe by address may reach the other one.
+        let command = texts(&container[probe]["exec"]["command"], None);
+        assert_eq!(command, ["/usr/bin/splitter", "probe", page]);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Finding a running instance, and asking it what its slots are called.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -14,6 +14,12 @@ use crate::dataplane::Pinned;
 
 /// How long the instance may take for each step of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often maps and instance are looked up until they belong together.
+const TRIES: usize = 20;
+
+/// Between two such tries.
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
 /// By what an instance is found.
 #[derive(Args, Clone, Debug)]
@@ -91,6 +97,26 @@ impl InstanceArgs {
         Ok(reachable(addr))
     }
 
+    /// The pinned maps, and what their instance says of itself. While one instance takes over from
+    /// another, the maps may be of one and the answer of the other; then once more.
+    ///
+    /// # Errors
+    /// When there is no instance, it does not answer, or it never is that of the maps.
+    pub fn open(&self) -> anyhow::Result<(Pinned, Dump)> {
+        for _ in 0..TRIES {
+            let pinned = Pinned::open(&self.pin.pin_dir)?;
+            let dump = self.ask(Some(&pinned))?;
+            if dump.steering["kernel"]["splits_map"] == pinned.splits_map() {
+                return Ok((pinned, dump));
+            }
+            std::thread::sleep(BETWEEN_TRIES);
+        }
+        bail!(
+            "the instance that answers is not that of the maps under {}; name its --pin-dir",
+            self.pin.pin_dir.display()
+        )
+    }
+
     /// What the instance says of itself.
     ///
     /// # Errors
@@ -115,12 +141,20 @@ fn reachable(addr: SocketAddr) -> SocketAddr {
 }
 
 fn get(addr: SocketAddr, path: &str) -> anyhow::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
+    let stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
+    get_on(stream, &addr.to_string(), path)
+}
+
+/// The body of a page that is asked for on a connection.
+///
+/// # Errors
+/// When it breaks, or the answer is not 200.
+pub fn get_on(mut stream: impl Read + Write, host: &str, path: &str) -> anyhow::Result<Vec<u8>> {
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     )?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;

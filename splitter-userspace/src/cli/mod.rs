@@ -6,18 +6,22 @@ mod cluster_args;
 #[cfg(test)]
 mod deploy_tests;
 pub mod detach;
+pub mod doctor;
 pub mod explain;
+mod hand_over_args;
 pub mod instance;
 mod limit_args;
 pub mod logging;
 pub mod maps;
 mod named;
 mod pool_args;
+pub mod probe;
 mod run_args;
 pub mod status;
 mod steer_args;
 mod tls_args;
 mod values;
+mod webhook_args;
 pub mod weight;
 
 use std::ffi::OsString;
@@ -68,6 +72,10 @@ pub enum Command {
     Weight(weight::WeightArgs),
     /// Remove what stayed attached and pinned
     Detach(detach::DetachArgs),
+    /// Say what this node gives and lacks for what `run` with these flags needs
+    Doctor(doctor::DoctorArgs),
+    /// Ask one instance whether it runs, or may be given traffic
+    Probe(probe::ProbeArgs),
     /// Print the version
     Version,
 }
@@ -97,6 +105,11 @@ pub fn main(
         Command::Maps(args) => finish(args.run()),
         Command::Weight(args) => finish(args.run()),
         Command::Detach(args) => finish(args.run()),
+        Command::Doctor(args) => match args.run() {
+            Ok(code) => ExitCode::from(code),
+            Err(error) => finish(Err(error)),
+        },
+        Command::Probe(args) => finish(args.run()),
         Command::Version => {
             let mut out = std::io::stdout().lock();
             finish(writeln!(out, "splitter {}", env!("CARGO_PKG_VERSION")).map_err(Into::into))

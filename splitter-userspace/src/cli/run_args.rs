@@ -8,12 +8,14 @@ use ipnet::IpNet;
 
 use super::class_args::ClassArgs;
 use super::cluster_args::ClusterArgs;
+use super::hand_over_args::HandOverArgs;
 use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::named::MAX_WORKERS;
 use super::pool_args::General;
 use super::steer_args::SteerArgs;
 use super::tls_args::TlsArgs;
 use super::values;
+use super::webhook_args::WebhookArgs;
 use crate::config::{
     AccessLog, ClassSettings, ClusterSettings, Identity, LogFormat, NameSettings, ProcessDefaults,
     Settings, SettingsError, Source, Steering,
@@ -164,6 +166,28 @@ pub struct RunArgs {
     )]
     pub drain_timeout: Duration,
 
+    /// How long to go on, but not ready any more, after the signal to stop, so that balancers notice
+    #[arg(
+        long,
+        env = "SPLITTER_SHUTDOWN_DELAY",
+        value_name = "TIME",
+        default_value = "0s",
+        value_parser = values::duration_or_none
+    )]
+    pub shutdown_delay: Duration,
+
+    /// How instances follow one another.
+    #[command(flatten)]
+    pub hand_over: HandOverArgs,
+
+    /// Unix socket that answers as --admin does, for this instance alone: see splitter probe
+    #[arg(long, env = "SPLITTER_PROBE_SOCKET", value_name = "PATH")]
+    pub probe_socket: Option<PathBuf>,
+
+    /// Where the API server asks about Ingresses.
+    #[command(flatten)]
+    pub webhook: WebhookArgs,
+
     /// How long things may take.
     #[command(flatten)]
     pub timeouts: TimeoutArgs,
@@ -260,6 +284,7 @@ impl TryFrom<RunArgs> for Settings {
             use_proxy_protocol: args.use_proxy_protocol,
             proxy_real_ip: args.proxy_real_ip_cidr.into_iter().collect(),
             class,
+            shutdown_delay: args.shutdown_delay,
             drain_timeout: args.drain_timeout,
             timeouts: general.timeouts,
             limits: general.limits,
@@ -267,6 +292,9 @@ impl TryFrom<RunArgs> for Settings {
                 pod_namespace: args.pod_namespace,
                 pod_name: args.pod_name,
             },
+            hand_over: args.hand_over.into(),
+            probe_socket: args.probe_socket,
+            webhook: args.webhook.into(),
         };
         let (process, bad) = ProcessDefaults::read(&settings.class.defaults);
         if let Some(bad) = bad.into_iter().next() {

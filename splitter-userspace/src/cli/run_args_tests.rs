@@ -5,7 +5,9 @@ use std::sync::Arc;
 use clap::Parser;
 
 use super::*;
-use crate::config::{DataplaneSettings, Limits, NamespacedName, PoolSettings, Timeouts};
+use crate::config::{
+    AfterHandOver, DataplaneSettings, HandOver, Limits, NamespacedName, PoolSettings, Timeouts,
+};
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -35,10 +37,14 @@ fn nothing_said_is_every_default() {
     assert_eq!(all.access_log, AccessLog::Stdout);
     assert!(!all.use_forwarded_headers && !all.use_proxy_protocol);
     assert!(all.proxy_real_ip.is_all());
+    assert_eq!(all.shutdown_delay, Duration::ZERO);
     assert_eq!(all.drain_timeout, Duration::from_secs(30));
     assert_eq!(all.timeouts, Timeouts::default());
     assert_eq!(all.limits, Limits::default());
     assert_eq!(all.identity, Identity::default());
+    assert_eq!(all.hand_over, HandOver::default());
+    assert_eq!(all.probe_socket, None);
+    assert_eq!(all.webhook, None);
 }
 
 #[test]
@@ -64,6 +70,7 @@ fn every_flag_sets_its_field() {
         "--proxy-real-ip-cidr=10.0.0.0/8,2001:db8::1",
         "--dns-server=127.0.0.1:53",
         "--allow-local-external-names",
+        "--shutdown-delay=15s",
         "--drain-timeout=1s",
         "--connect-timeout=2s",
         "--read-timeout=3s",
@@ -82,6 +89,9 @@ fn every_flag_sets_its_field() {
         "--max-body-bytes=14",
         "--pod-namespace=ns",
         "--pod-name=pod",
+        "--take-over=/run/s",
+        "--after-hand-over=wait",
+        "--probe-socket=/run/p",
     ])
     .unwrap();
     let timeouts = Timeouts {
@@ -146,6 +156,7 @@ fn every_flag_sets_its_field() {
         },
         use_proxy_protocol: true,
         proxy_real_ip: "10.0.0.0/8,2001:db8::1/128".parse().unwrap(),
+        shutdown_delay: Duration::from_secs(15),
         drain_timeout: Duration::from_secs(1),
         timeouts,
         limits,
@@ -153,6 +164,12 @@ fn every_flag_sets_its_field() {
             pod_namespace: "ns".to_owned(),
             pod_name: "pod".to_owned(),
         },
+        hand_over: HandOver {
+            path: Some("/run/s".into()),
+            after: AfterHandOver::Wait,
+        },
+        probe_socket: Some("/run/p".into()),
+        webhook: None,
     };
     assert_eq!(all, expected);
 }
@@ -186,6 +203,18 @@ fn without_manifests_the_cluster_says_what_to_do() {
         panic!("{:?}", all.source)
     };
     assert_eq!(cluster.kubeconfig, Some("/k".into()));
+    let line = ["splitter", "--webhook=127.0.0.1:1"];
+    let files = ["--webhook-certificate=/c", "--webhook-key=/k"];
+    let whole = Line::try_parse_from(line.iter().chain(&files)).unwrap().run;
+    let webhook = Settings::try_from(whole).unwrap().webhook.unwrap();
+    assert_eq!(
+        (webhook.certificate, webhook.key),
+        ("/c".into(), "/k".into())
+    );
+    assert!(
+        Line::try_parse_from(line).is_err(),
+        "there is no certificate"
+    );
     // Nobody else would have it read.
     assert_eq!(cluster.secrets, ["a/b".parse().unwrap()]);
 }

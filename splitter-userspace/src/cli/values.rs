@@ -42,6 +42,14 @@ pub(super) fn hsts(text: &str) -> Result<Option<String>, String> {
     }
 }
 
+/// As [`duration`], or none: `0s`.
+pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" | "0s" => Ok(Duration::ZERO),
+        text => duration(text),
+    }
+}
+
 /// A time such as `30s`, `500ms`, `2m`, `1h`; a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let allowed = || "expected a time greater than zero such as 30s, 500ms, 2m or 1h".to_owned();

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::instance::{InstanceArgs, SplitDump};
-use crate::dataplane::{Pinned, SlotContent};
+use crate::dataplane::SlotContent;
 use crate::routing::SlotId;
 
 /// Arguments of `splitter weight`.
@@ -67,8 +67,7 @@ impl WeightArgs {
     /// When there is no such instance, host and path, or variant.
     pub fn run(self) -> anyhow::Result<()> {
         let WeightCommand::Set(args) = self.command;
-        let pinned = Pinned::open(&args.instance.pin.pin_dir)?;
-        let dump = args.instance.ask(Some(&pinned))?;
+        let (pinned, dump) = args.instance.open()?;
         let split = args.find(&dump.weights)?;
         let slot = split.slot.map(SlotId).with_context(|| {
             let location = &split.location;

@@ -10,10 +10,11 @@ use aya::programs::sk_lookup::SkLookupLink;
 use aya::programs::xdp::XdpLink;
 use aya::programs::{ProgramError, SkLookup, Xdp, XdpError, XdpMode};
 
-use super::error::DataplaneError;
+use super::error::{DataplaneError, XDP_MTU};
 use super::netlink::{self, Interface};
 use super::pin::pin_error;
 use super::sys;
+use super::xdp_features::xdp_features;
 
 /// What the pins of links begin with.
 pub(super) const LINK_PREFIX: &str = "link_";
@@ -81,6 +82,31 @@ impl Attached {
 }
 
 impl Attached {
+    /// Has the pin, if there is to be one, lie in another directory from now on. One that is
+    /// pinned already has moved with its directory, or stays.
+    pub(super) fn move_to(&mut self, dir: &Path) {
+        if let Some(name) = self.pin.file_name() {
+            self.pin = dir.join(name);
+        }
+    }
+
+    /// Takes the pin away, so that the link ends with this process.
+    pub(super) fn unkeep(self) -> Result<Attached, DataplaneError> {
+        let failed = pin_error("cannot use the link", &self.pin);
+        let link = match self.link {
+            Link::Pinned => unpinned(&self.pin)?.map(XdpLink::try_from),
+            Link::Lookup(_) | Link::Xdp(_) => return Ok(self),
+        };
+        match link {
+            Some(Ok(link)) => Ok(Attached {
+                link: Link::Xdp(link),
+                pin: self.pin,
+            }),
+            Some(Err(error)) => Err(failed(io::Error::other(error.to_string()))),
+            None => Err(failed(io::ErrorKind::NotFound.into())),
+        }
+    }
+
     /// Detaches, whether it is kept or not.
     pub(super) fn release(self) -> Result<(), DataplaneError> {
         match self.link {
@@ -109,6 +135,34 @@ pub(super) fn release_others(dir: &Path, nics: &[Interface]) -> Result<(), Datap
 /// Where the link of a NIC is pinned.
 fn xdp_pin(dir: &Path, nic: &Interface) -> PathBuf {
     dir.join(format!("{LINK_PREFIX}xdp_{}", nic.index))
+}
+
+/// The link by which a running instance has XDP on a NIC, if it has left it below `dir`. It stays
+/// pinned there.
+pub(super) fn lent(dir: &Path, nic: &Interface) -> Result<Option<FdLink>, DataplaneError> {
+    let pin = xdp_pin(dir, nic);
+    match pin.exists() {
+        true => opened(&pin).map(|link| Some(link.into())),
+        false => Ok(None),
+    }
+}
+
+/// Puts our program in the place of the one that runs by `link` on a NIC, in one step.
+pub(super) fn replace_xdp(
+    ebpf: &mut Ebpf,
+    nic: &Interface,
+    link: FdLink,
+    dir: &Path,
+) -> Result<Attached, DataplaneError> {
+    let program = program(ebpf)?;
+    let link = XdpLink::try_from(link).map_err(|error| refused_because(nic, error.to_string()))?;
+    let link = program
+        .attach_to_link(link)
+        .and_then(|id| program.take_link(id));
+    Ok(Attached {
+        link: Link::Xdp(link.map_err(|error| refused_because(nic, text(&error)))?),
+        pin: xdp_pin(dir, nic),
+    })
 }
 
 /// Attaches the XDP program to a NIC. A link that a former process left pinned is taken over, so
@@ -170,11 +224,8 @@ fn unpinned(path: &Path) -> Result<Option<FdLink>, DataplaneError> {
     if !path.exists() {
         return Ok(None);
     }
-    let link = PinnedLink::from_pin(path).map_err(|error| match error {
-        LinkError::SyscallError(error) => pin_error("cannot open the link", path)(error.io_error),
-        error => pin_error("cannot open the link", path)(io::Error::other(error.to_string())),
-    })?;
-    link.unpin()
+    opened(path)?
+        .unpin()
         .map(Some)
         .map_err(pin_error("cannot unpin", path))
 }
@@ -188,6 +239,13 @@ fn detached(path: &Path) -> Result<(), DataplaneError> {
     }
     sys::detach_link(path).map_err(pin_error("cannot detach", path))?;
     fs::remove_file(path).map_err(pin_error("cannot unpin", path))
+}
+
+fn opened(path: &Path) -> Result<PinnedLink, DataplaneError> {
+    PinnedLink::from_pin(path).map_err(|error| match error {
+        LinkError::SyscallError(error) => pin_error("cannot open the link", path)(error.io_error),
+        error => pin_error("cannot open the link", path)(io::Error::other(error.to_string())),
+    })
 }
 
 fn occupied(nic: &Interface, id: u32) -> DataplaneError {
@@ -212,6 +270,17 @@ fn refused_because(nic: &Interface, reason: String) -> DataplaneError {
     let driver = driver
         .ok()
         .and_then(|path| path.file_name().map(|name| name.to_owned()));
+    // Our program takes packets in pieces; not every driver has that for XDP. One that has no XDP at
+    // all would not have it with smaller packets either.
+    let features = xdp_features(nic.index).ok().flatten();
+    if nic.mtu > XDP_MTU && features.is_none_or(|it| it.basic) {
+        return DataplaneError::MtuTooLarge {
+            interface: nic.name.clone(),
+            mtu: nic.mtu,
+            limit: XDP_MTU,
+            reason,
+        };
+    }
     DataplaneError::NoNativeXdp {
         interface: nic.name.clone(),
         driver: driver.map_or("unknown".to_owned(), |name| {

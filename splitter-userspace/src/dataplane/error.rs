@@ -137,6 +137,22 @@ pub enum DataplaneError {
         reason: String,
     },
 
+    /// An interface's packets do not fit into one page.
+    #[error(
+        "{interface}, MTU {mtu}, does not take a native XDP program: {reason}; packets must come in one \
+         piece, up to an MTU of {limit}: `ip link set {interface} mtu {limit}`, or --steering sk-lookup"
+    )]
+    MtuTooLarge {
+        /// The interface.
+        interface: String,
+        /// Its MTU in bytes.
+        mtu: u32,
+        /// The largest that fits, see [`XDP_MTU`].
+        limit: u32,
+        /// The kernel's reason.
+        reason: String,
+    },
+
     /// The sk_lookup program cannot be attached.
     #[error("cannot attach sk_lookup to this network namespace: {reason}")]
     NoLookup {
@@ -183,6 +199,10 @@ pub enum DataplaneError {
     },
 }
 
+/// The largest MTU whose packets fit into a page of 4 KiB with the room that XDP takes: 256 bytes in
+/// front, 320 behind (`skb_shared_info`), 14 of Ethernet and 8 of two VLAN tags.
+pub const XDP_MTU: u32 = 4_096 - 256 - 320 - 14 - 8;
+
 /// What a refused program may mean on this kernel.
 fn hint(kernel: &str) -> String {
     let mut numbers = kernel.split('.').map_while(|part| part.parse::<u32>().ok());
@@ -197,6 +217,22 @@ fn hint(kernel: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_without_programs_says_what_was_missing_and_what_to_do() {
+        let error = DataplaneError::NoPrograms("bpf-linker is missing: cargo xtask setup".into());
+        let text = error.to_string();
+        assert!(text.contains("built without kernel programs"), "{text}");
+        assert!(text.contains("cargo xtask setup"), "{text}");
+        assert!(text.contains("--steering none"), "{text}");
+    }
+
+    #[test]
+    fn a_kernel_that_takes_no_types_is_an_error_with_its_remedy() {
+        let text = DataplaneError::NoBtf { map: "splits" }.to_string();
+        assert!(text.contains("splits") && text.contains("5.18"), "{text}");
+        assert!(text.contains("--steering none"), "{text}");
+    }
 
     #[test]
     fn an_old_kernel_is_named_as_the_likely_reason() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use aya::Pod;
@@ -21,6 +22,7 @@ use super::maps::map_error;
 use super::pin;
 use super::spec::MAPS;
 use super::splits::Splits;
+use super::sys;
 use super::tables::reason;
 
 /// The maps in one pin directory.
@@ -28,6 +30,8 @@ pub struct Pinned {
     dir: PathBuf,
     /// Weights and decisions. Writing them changes what is served.
     pub splits: Splits,
+    /// Number of the map of weights.
+    id: u32,
 }
 
 /// What belongs to an address and port of ours.
@@ -74,12 +78,21 @@ impl Pinned {
         }
         let (slots, stats) = (open(&dir, "splits")?, open(&dir, "split_stats")?);
         let splits = Splits::over(&slots, &stats)?;
-        Ok(Pinned { dir, splits })
+        let id = sys::map_info(slots.fd().as_fd());
+        let id = id
+            .map_err(pin::pin_error("cannot read", &dir.join("splits")))?
+            .id;
+        Ok(Pinned { dir, splits, id })
     }
 
     /// Where it is.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The kernel's number of the map of weights: whose slots are named by whom is told by it.
+    pub fn splits_map(&self) -> u32 {
+        self.id
     }
 
     /// Where its instance says that it answers.

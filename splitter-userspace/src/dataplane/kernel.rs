@@ -19,7 +19,7 @@ use super::kernel_log::{self, KernelLog};
 use super::maps::Maps;
 use super::nics::{self, NicChange, Nics};
 use super::object::object;
-use super::pin::{PinDir, pin_error};
+use super::pin::{self, PinDir, pin_error};
 use super::policy::Policy;
 use super::pools::Pools;
 use super::prefixes::{LeftOut, Prefixes, Ranges};
@@ -38,6 +38,9 @@ pub struct KernelOptions {
     pub pin_dir: PathBuf,
     /// Leave the programs attached when the process ends.
     pub keep_attached: bool,
+    /// The pin directory of a running instance that is being taken over. Until [`Kernel::settle`]
+    /// everything of it stays as it is.
+    pub beside: Option<PathBuf>,
 }
 
 /// What loading did.
@@ -51,6 +54,8 @@ pub struct Report {
     pub programs: Vec<ProgramReport>,
     /// The NICs, with the way in which XDP runs on them (`none` where it does not).
     pub interfaces: Vec<(String, &'static str)>,
+    /// Number of the map with the weights, by which the kernel tells it from all others.
+    pub splits: u32,
 }
 
 /// One loaded program.
@@ -76,7 +81,11 @@ pub struct Kernel {
     nics: Nics,
     log: KernelLog,
     ebpf: Ebpf,
-    _lookup: Attached,
+    keep: bool,
+    /// None only when it could not be kept.
+    lookup: Option<Attached>,
+    /// The directory that this one's changes places with, once that is settled.
+    beside: Option<PathBuf>,
     // Last, so that the directory is held until everything else is gone.
     dir: PinDir,
 }
@@ -98,8 +107,8 @@ impl Kernel {
     pub fn load_object(object: &[u8], options: &KernelOptions) -> Result<Kernel, DataplaneError> {
         caps::check()?;
         let external = nics::external(&options.interfaces)?;
-        let dir = PinDir::take(&options.pin_dir)?;
-        let mut ebpf = open(object, dir.path())?;
+        let dir = PinDir::take(&options.pin_dir, options.beside.as_deref())?;
+        let mut ebpf = open(object, Some(dir.path()))?;
         check(&Maps(&mut ebpf), dir.path())?;
         // Before any map is taken: the code names maps by descriptors, which must be open still.
         let mut programs = vec![load(&mut ebpf, "steer")?];
@@ -107,6 +116,7 @@ impl Kernel {
             programs.push(load(&mut ebpf, "ingress")?);
         }
         let mut maps = Maps(&mut ebpf);
+        let splits_id = maps.id("splits")?;
         let splits = Splits::of_maps(&mut maps)?;
         let tables = ClassTables::new(&mut maps)?;
         let pools = Pools::new(&mut maps)?;
@@ -115,7 +125,7 @@ impl Kernel {
         let log = KernelLog::new(&mut ebpf)?;
         let mut lookup = attach_lookup(&mut ebpf, dir.path())?;
         let nics = Nics::attach(&mut ebpf, options, external, dir.path())?;
-        if options.keep_attached {
+        if options.keep_attached && options.beside.is_none() {
             lookup = match lookup.keep() {
                 Ok(lookup) => lookup,
                 Err(error) => {
@@ -129,6 +139,7 @@ impl Kernel {
             pin_dir: dir.path().to_owned(),
             programs,
             interfaces: nics.modes(),
+            splits: splits_id,
         };
         Ok(Kernel {
             splits,
@@ -139,9 +150,69 @@ impl Kernel {
             nics,
             log,
             ebpf,
-            _lookup: lookup,
+            keep: options.keep_attached,
+            lookup: Some(lookup),
+            beside: options.beside.clone(),
             dir,
         })
+    }
+
+    /// Pins what a successor needs. Gives the pin directory.
+    ///
+    /// # Errors
+    /// When a link cannot be pinned; XDP has ended on its NIC then.
+    pub fn lend(&mut self) -> Result<&Path, DataplaneError> {
+        self.nics.lend()?;
+        Ok(self.dir.path())
+    }
+
+    /// The opposite: the successor is gone, and nothing has changed.
+    ///
+    /// # Errors
+    /// When a link cannot be unpinned.
+    pub fn take_back(&mut self) -> Result<(), DataplaneError> {
+        self.nics.take_back()
+    }
+
+    /// Leaves the place to a successor that serves: what is pinned goes with this value. With a
+    /// directory of its own the two change places.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn supersede(&mut self, successor: Option<&Path>) -> Result<(), DataplaneError> {
+        self.dir.supersede(successor)
+    }
+
+    /// Where the maps are, if they are to take the place of those of a running instance.
+    pub fn staged(&self) -> Option<&Path> {
+        let base = self.dir.path().parent()?;
+        let beside = self.beside.as_deref()?;
+        pin::is_of(base, beside).then(|| self.dir.path())
+    }
+
+    /// Ends the taking over, when the other instance has stopped accepting, or is gone: its XDP
+    /// programs make room for ours. `moved`: the pin directories have changed places. Gives what
+    /// went wrong.
+    pub fn settle(&mut self, moved: bool) -> Vec<DataplaneError> {
+        let Some(beside) = self.beside.take() else {
+            return Vec::new();
+        };
+        if moved {
+            self.dir.moved_to(&beside);
+            self.report.pin_dir = beside;
+        }
+        let mut faults = self.nics.settle(&mut self.ebpf, self.dir.path());
+        if self.keep
+            && let Some(mut lookup) = self.lookup.take()
+        {
+            lookup.move_to(self.dir.path());
+            match lookup.keep() {
+                Ok(lookup) => self.lookup = Some(lookup),
+                Err(error) => faults.push(error),
+            }
+        }
+        self.report.interfaces = self.nics.modes();
+        faults
     }
 
     /// The weights and the decisions, which outlive this.
@@ -224,12 +295,24 @@ impl Kernel {
     }
 }
 
-/// Parses the object, and makes or opens its maps below `dir`.
-fn open(object: &[u8], dir: &Path) -> Result<Ebpf, DataplaneError> {
+/// Has the kernel make the maps and verify the programs, and lets go of both: nothing is pinned or
+/// attached. Takes some 20 MiB and a second meanwhile.
+pub(super) fn rehearse() -> Result<Vec<ProgramReport>, DataplaneError> {
+    let object = object().map_err(DataplaneError::NoPrograms)?;
+    let mut ebpf = open(object, None)?;
+    Maps(&mut ebpf).check()?;
+    ["steer", "ingress"]
+        .map(|name| load(&mut ebpf, name))
+        .into_iter()
+        .collect()
+}
+
+/// Parses the object, and makes its maps, or opens them below `dir`.
+fn open(object: &[u8], dir: Option<&Path>) -> Result<Ebpf, DataplaneError> {
     let level = kernel_log::level();
     let mut loader = EbpfLoader::new();
     loader.override_global(aya_log::LEVEL, &level, true);
-    for spec in &MAPS {
+    for (spec, dir) in MAPS.iter().zip(dir.iter().cycle()) {
         loader.map_pin_path(spec.name, dir.join(spec.name));
     }
     // The kernel makes no map of more CPUs than it could have. It is not pinned: its entries are
@@ -337,7 +420,7 @@ fn refusal(error: &ProgramError) -> String {
     }
 }
 
-fn release() -> String {
+pub(super) fn release() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     text.trim().to_owned()
 }

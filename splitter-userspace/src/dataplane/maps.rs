@@ -45,6 +45,18 @@ impl Maps<'_> {
         Ok(())
     }
 
+    /// The kernel's number of a map that nobody has taken.
+    pub(super) fn id(&self, name: &'static str) -> Result<u32, DataplaneError> {
+        let data = self.0.map(name).and_then(data_of);
+        let data = data.ok_or_else(|| missing(name))?;
+        let info = sys::map_info(data.fd().as_fd()).map_err(|source| DataplaneError::Map {
+            what: "read",
+            map: name,
+            source,
+        })?;
+        Ok(info.id)
+    }
+
     /// Takes a map as the type that its user wants.
     pub(super) fn take<T>(&mut self, name: &'static str) -> Result<T, DataplaneError>
     where

@@ -161,7 +161,7 @@ fn next_hops(mut bytes: &[u8]) -> Vec<u32> {
 }
 
 /// Attributes one after the other: length, kind, value, padding to four bytes.
-struct Attributes<'a>(&'a [u8]);
+pub(super) struct Attributes<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Attributes<'a> {
     type Item = (u16, &'a [u8]);
@@ -176,12 +176,12 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-fn short(bytes: &[u8], at: usize) -> Option<u16> {
+pub(super) fn short(bytes: &[u8], at: usize) -> Option<u16> {
     let bytes = bytes.get(at..at + 2)?;
     bytes.try_into().ok().map(u16::from_ne_bytes)
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at + 4)?;
     bytes.try_into().ok().map(u32::from_ne_bytes)
 }
@@ -216,7 +216,7 @@ fn ask(kind: u16) -> io::Result<Vec<Vec<u8>>> {
 }
 
 /// Cuts a datagram into messages; true when the last one says that it was the last.
-fn collect(mut bytes: &[u8], messages: &mut Vec<Vec<u8>>) -> io::Result<bool> {
+pub(super) fn collect(mut bytes: &[u8], messages: &mut Vec<Vec<u8>>) -> io::Result<bool> {
     while let (Some(len), Some(kind)) = (number(bytes, 0), short(bytes, 4)) {
         let len = len as usize;
         let payload = bytes.get(16..len).ok_or(io::ErrorKind::InvalidData)?;

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use aya::Ebpf;
+use aya::programs::links::FdLink;
 use splitter_common::MAX_EXTERNAL;
 
-use super::attach::{Attached, XdpKind, attach_xdp, release_others};
+use super::attach::{Attached, XdpKind, attach_xdp, lent, release_others, replace_xdp};
 use super::error::DataplaneError;
 use super::kernel::KernelOptions;
 use super::netlink::{self, Interface};
@@ -21,8 +22,10 @@ pub(super) struct Nics {
 
 struct Nic {
     interface: Interface,
-    /// None: no XDP on it.
+    /// None: no XDP on it, or not ours yet.
     attached: Option<Attached>,
+    /// By which the instance that is being taken over has XDP on it.
+    waiting: Option<FdLink>,
 }
 
 /// What became of NICs when others took their place.
@@ -56,20 +59,77 @@ impl Nics {
             &[]
         };
         release_others(dir, policed)?;
-        let mut attached = Vec::new();
+        let mut taken = Vec::new();
         for nic in policed {
-            attached.push(nics.attach_one(ebpf, nic, dir)?);
+            let beside = options.beside.as_deref();
+            let waiting = beside.map(|dir| lent(dir, nic)).transpose()?.flatten();
+            taken.push(match waiting {
+                Some(link) => (None, Some(link)),
+                None => (Some(nics.attach_one(ebpf, nic, dir)?), None),
+            });
         }
-        // Kept only when none can fail any more.
-        let mut attached = attached.into_iter();
+        // Kept only when none can fail any more, and when it is settled who serves.
+        let mut taken = taken.into_iter();
         for interface in external {
-            let kept = attached.next().map(|attached| nics.kept(attached));
+            let (attached, waiting) = taken.next().unwrap_or_default();
+            let attached = attached.map(|attached| match options.beside {
+                None => nics.kept(attached),
+                Some(_) => Ok(attached),
+            });
             nics.all.push(Nic {
                 interface,
-                attached: kept.transpose()?,
+                attached: attached.transpose()?,
+                waiting,
             });
         }
         Ok(nics)
+    }
+
+    /// Pins what is attached, for a successor to take over.
+    pub(super) fn lend(&mut self) -> Result<(), DataplaneError> {
+        self.each(Attached::keep)
+    }
+
+    /// The opposite, as the successor is gone.
+    pub(super) fn take_back(&mut self) -> Result<(), DataplaneError> {
+        match self.keep {
+            true => Ok(()),
+            false => self.each(Attached::unkeep),
+        }
+    }
+
+    fn each(
+        &mut self,
+        change: impl Fn(Attached) -> Result<Attached, DataplaneError>,
+    ) -> Result<(), DataplaneError> {
+        for nic in &mut self.all {
+            nic.attached = nic.attached.take().map(&change).transpose()?;
+        }
+        Ok(())
+    }
+
+    /// Puts our program in the place of that of the instance which has been taken over; pins go to
+    /// `dir` from now on. Gives what went wrong: there XDP ends with the other instance.
+    pub(super) fn settle(&mut self, ebpf: &mut Ebpf, dir: &Path) -> Vec<DataplaneError> {
+        let mut faults = Vec::new();
+        let mut all = std::mem::take(&mut self.all);
+        for nic in &mut all {
+            let mut attached = nic.attached.take().map(Ok);
+            if let Some(link) = nic.waiting.take() {
+                attached = Some(replace_xdp(ebpf, &nic.interface, link, dir));
+            }
+            let settled = attached.map(|attached| {
+                let mut attached = attached?;
+                attached.move_to(dir);
+                self.kept(attached)
+            });
+            match settled.transpose() {
+                Ok(settled) => nic.attached = settled,
+                Err(error) => faults.push(error),
+            }
+        }
+        self.all = all;
+        faults
     }
 
     /// Moves to the NICs that lead outside now; none when they are the same as before.
@@ -110,6 +170,7 @@ impl Nics {
             self.all.push(Nic {
                 interface,
                 attached,
+                waiting: None,
             });
         }
         // Last, so that no packet passes unseen meanwhile.
@@ -136,7 +197,8 @@ impl Nics {
     pub(super) fn modes(&self) -> Vec<(String, &'static str)> {
         let kind = self.kind.map_or("none", XdpKind::name);
         let modes = self.all.iter().map(|nic| {
-            let mode = if nic.attached.is_some() { kind } else { "none" };
+            let runs = nic.attached.is_some() || nic.waiting.is_some();
+            let mode = if runs { kind } else { "none" };
             (nic.interface.name.clone(), mode)
         });
         modes.collect()

@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use aya::maps::{Array, Map, MapData};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use splitter_common::{Config, SCHEMA};
 
 use super::attach::LINK_PREFIX;
@@ -21,10 +22,13 @@ const TRIES: u32 = 16;
 /// The symbolic link whose target is the instance's admin address.
 const ADMIN: &str = "admin";
 
-/// A pin directory that this process holds. Given up on drop; what is pinned in it stays.
+/// A pin directory that this process holds. Given up on drop; what is pinned in it stays, unless
+/// a successor has taken over.
 #[derive(Debug)]
 pub struct PinDir {
     path: PathBuf,
+    /// Whether a successor serves, so that nobody needs what is here any more.
+    superseded: bool,
     /// Its lock is what says that the directory is in use; the kernel drops it with the process.
     _lock: File,
 }
@@ -35,16 +39,32 @@ impl PinDir {
     /// Maps that are there are checked first. A directory with any map that does not fit is left
     /// alone and the next name is taken: `v1`, `v1-2`, and so on.
     ///
+    /// With the directory of an instance that is being taken over, those that processes hold are
+    /// left alone too, for the next name.
+    ///
     /// # Errors
     /// When `base` is not on a BPF file system, another process holds the directory, or the kernel
     /// says no.
-    pub fn take(base: &Path) -> Result<PinDir, DataplaneError> {
+    pub fn take(base: &Path, beside: Option<&Path>) -> Result<PinDir, DataplaneError> {
         on_bpffs(base)?;
+        let beside = beside.filter(|beside| is_of(base, beside));
         for path in candidates(base) {
             fs::create_dir_all(&path).map_err(pin_error("cannot make the directory", &path))?;
-            let lock = lock(&path)?;
+            let lock = match lock(&path) {
+                Err(DataplaneError::InUse { .. }) if beside.is_some() => continue,
+                lock => lock?,
+            };
+            if beside.is_some() {
+                forget_links(&path)?;
+            }
             match misfit(&path)? {
-                None => return Ok(PinDir { path, _lock: lock }),
+                None => {
+                    return Ok(PinDir {
+                        path,
+                        superseded: false,
+                        _lock: lock,
+                    });
+                }
                 Some(why) => {
                     let dir = path.display();
                     tracing::warn!(%dir, %why, "pinned maps do not fit, taking another directory");
@@ -74,13 +94,60 @@ impl PinDir {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Notes that a successor serves. With the directory that it has beside this one, the two
+    /// change places in one step, so that what is pinned under the usual name is always whole, and
+    /// that of the instance which serves.
+    ///
+    /// # Errors
+    /// When they cannot change places. Both stay where they are then.
+    pub fn supersede(&mut self, successor: Option<&Path>) -> Result<(), DataplaneError> {
+        self.superseded = true;
+        let Some(successor) = successor else {
+            return Ok(());
+        };
+        renameat_with(CWD, &self.path, CWD, successor, RenameFlags::EXCHANGE)
+            .map_err(|error| pin_error("cannot change places with", successor)(error.into()))?;
+        self.path = successor.to_owned();
+        // The successor has left word of the same address.
+        let _ = fs::remove_file(self.path.join(ADMIN));
+        Ok(())
+    }
+
+    /// Notes that the directory has taken the place of the former instance's.
+    pub fn moved_to(&mut self, path: &Path) {
+        self.path = path.to_owned();
+    }
 }
 
 impl Drop for PinDir {
     fn drop(&mut self) {
         // Nobody answers there any more.
         let _ = fs::remove_file(self.path.join(ADMIN));
+        if self.superseded
+            && let Err(error) = remove(&self.path, false)
+        {
+            tracing::warn!(%error, "the maps of this instance stay pinned");
+        }
     }
+}
+
+/// Removes the pins of links that an instance left here which gave way and then crashed. Nothing is
+/// detached by it: the running instance has the same links.
+fn forget_links(dir: &Path) -> Result<(), DataplaneError> {
+    let entries = fs::read_dir(dir).map_err(pin_error("cannot read", dir))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        if name.is_some_and(|name| name.starts_with(LINK_PREFIX)) {
+            fs::remove_file(&path).map_err(pin_error("cannot remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether `dir` is one of the directories of this schema below `base`.
+pub(super) fn is_of(base: &Path, dir: &Path) -> bool {
+    candidates(base).any(|path| path == *dir)
 }
 
 /// Where the instance that holds the pin directory `path` says that it answers.
@@ -112,25 +179,33 @@ pub fn detach(base: &Path) -> Result<Vec<PathBuf>, DataplaneError> {
     let mut gone = Vec::new();
     for dir in existing(base)? {
         let held = lock(&dir)?;
-        for entry in fs::read_dir(&dir).map_err(pin_error("cannot read", &dir))? {
-            let entry = entry.map_err(pin_error("cannot read", &dir))?;
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let ours = name.starts_with(LINK_PREFIX) || name == ADMIN;
-            if ours || MAPS.iter().any(|spec| spec.name == name) {
-                let path = entry.path();
-                if name.starts_with(LINK_PREFIX) {
-                    sys::detach_link(&path).map_err(pin_error("cannot detach", &path))?;
-                }
-                fs::remove_file(&path).map_err(pin_error("cannot remove", &path))?;
-                gone.push(path);
-            }
-        }
+        gone.append(&mut remove(&dir, true)?);
         drop(held);
-        fs::remove_dir(&dir).map_err(pin_error("cannot remove", &dir))?;
-        gone.push(dir);
     }
     gone.sort();
+    Ok(gone)
+}
+
+/// Removes a directory with what is ours in it. Gives what is gone. A link is detached by force
+/// where `detaching`; else it lives as long as somebody else has it.
+fn remove(dir: &Path, detaching: bool) -> Result<Vec<PathBuf>, DataplaneError> {
+    let mut gone = Vec::new();
+    for entry in fs::read_dir(dir).map_err(pin_error("cannot read", dir))? {
+        let entry = entry.map_err(pin_error("cannot read", dir))?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let ours = name.starts_with(LINK_PREFIX) || name == ADMIN;
+        if ours || MAPS.iter().any(|spec| spec.name == name) {
+            let path = entry.path();
+            if detaching && name.starts_with(LINK_PREFIX) {
+                sys::detach_link(&path).map_err(pin_error("cannot detach", &path))?;
+            }
+            fs::remove_file(&path).map_err(pin_error("cannot remove", &path))?;
+            gone.push(path);
+        }
+    }
+    fs::remove_dir(dir).map_err(pin_error("cannot remove", dir))?;
+    gone.push(dir.to_owned());
     Ok(gone)
 }
 
@@ -141,7 +216,7 @@ fn candidates(base: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-fn lock(path: &Path) -> Result<File, DataplaneError> {
+pub(super) fn lock(path: &Path) -> Result<File, DataplaneError> {
     let dir = File::open(path).map_err(pin_error("cannot open", path))?;
     match dir.try_lock() {
         Ok(()) => Ok(dir),
@@ -173,7 +248,7 @@ fn misfit(path: &Path) -> Result<Option<String>, DataplaneError> {
 }
 
 /// Checks the kind of file system that a path is or would be on.
-fn on_bpffs(base: &Path) -> Result<(), DataplaneError> {
+pub(super) fn on_bpffs(base: &Path) -> Result<(), DataplaneError> {
     let mounts = Path::new("/proc/thread-self/mountinfo");
     let text = fs::read_to_string(mounts).map_err(pin_error("cannot read", mounts))?;
     let base = std::path::absolute(base).map_err(pin_error("not a path:", base))?;
@@ -232,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_directory_elsewhere_is_refused_with_the_remedy() {
-        let text = match PinDir::take(Path::new("/proc/splitter")) {
+        let text = match PinDir::take(Path::new("/proc/splitter"), None) {
             Err(error) => error.to_string(),
             Ok(_) => String::new(),
         };

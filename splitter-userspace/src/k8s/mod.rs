@@ -4,6 +4,7 @@
 //! server into the same; [`translate`] (pure) turns those into a `model::Snapshot` and a list of
 //! Problems.
 
+mod admission;
 mod bounded;
 mod cluster;
 mod decode;
@@ -15,9 +16,10 @@ mod names;
 mod objects;
 mod translate;
 
+pub use admission::{Answer as AdmissionAnswer, Opinion, Question as AdmissionQuestion, review};
 pub use cluster::{
     BURST_LIMIT as CLUSTER_BURST_LIMIT, Cluster, ClusterState, ConnectError, NodeFacts,
-    QUIET as CLUSTER_QUIET, Served, WatchFailures, Written,
+    QUIET as CLUSTER_QUIET, Reviewer, Served, WatchFailures, Written,
 };
 pub use defaults::read_defaults;
 pub use documents::{MAX_DOCUMENTS, Parsed, parse_documents};

@@ -80,7 +80,7 @@ async fn serve_http1(worker: &Rc<Worker>, client: &Rc<Client>) {
         .serve_connection(ClientIo(client.clone()), service);
     let (mut told, mut gone) = (false, false);
     let ended = std::future::poll_fn(|cx| {
-        if worker.is_draining() && !std::mem::replace(&mut told, true) {
+        if worker.ends_idle() && !std::mem::replace(&mut told, true) {
             Pin::new(&mut connection).graceful_shutdown();
         }
         let polled = Pin::new(&mut connection).poll(cx);

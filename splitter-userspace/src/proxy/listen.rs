@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 use super::start::StartError;
 
 /// How many connections may wait to be accepted, on one socket; `net.core.somaxconn` caps it.
-const BACKLOG: i32 = 4096;
+pub const BACKLOG: i32 = 4096;
 
 /// How long the kernel keeps a connection that has sent nothing from us.
 const DEFER: Duration = Duration::from_secs(5);
@@ -58,6 +58,46 @@ impl Sockets {
             tls: false,
             listeners,
         })
+    }
+
+    /// Goes on with sockets that listen already, on `addr` or behind it, and opens more of them where
+    /// there are fewer than `workers`. None may be missing altogether.
+    ///
+    /// # Errors
+    /// When another one cannot be opened: they belong to another user, for one.
+    pub fn adopt(
+        addr: SocketAddr,
+        mut listeners: Vec<TcpListener>,
+        workers: usize,
+    ) -> Result<Self, StartError> {
+        let failed = |error| StartError::Listen { addr, error };
+        let first = listeners.first().map(TcpListener::local_addr);
+        let shared = first.unwrap_or(Ok(addr)).map_err(failed)?;
+        while listeners.len() < workers.max(1) {
+            listeners.push(open_one(shared).map_err(failed)?);
+        }
+        Ok(Sockets {
+            addr,
+            tls: false,
+            listeners,
+        })
+    }
+
+    /// Has more sockets, with connections to the same address, be accepted from.
+    pub fn join(&mut self, mut listeners: Vec<TcpListener>) {
+        self.listeners.append(&mut listeners);
+    }
+
+    /// Copies of the sockets' descriptors.
+    ///
+    /// # Errors
+    /// When the process has no descriptor left.
+    pub fn copies(&self) -> io::Result<Vec<OwnedFd>> {
+        let copies = self
+            .listeners
+            .iter()
+            .map(|it| it.try_clone().map(OwnedFd::from));
+        copies.collect()
     }
 
     /// Has TLS be spoken there.

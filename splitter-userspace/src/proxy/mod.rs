@@ -18,6 +18,7 @@ mod guard;
 mod handshake;
 mod hasher;
 mod headers;
+mod hex;
 mod http2;
 mod io;
 mod journal;
@@ -42,6 +43,6 @@ mod worker;
 
 pub use fault::Fault;
 pub use limiter::Limiter;
-pub use listen::Sockets;
-pub use start::{Proxy, ProxyConfig, StartError};
+pub use listen::{BACKLOG, Sockets};
+pub use start::{Drain, Proxy, ProxyConfig, StartError};
 pub use worker::Classes;

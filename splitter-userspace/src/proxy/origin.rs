@@ -34,7 +34,7 @@ pub async fn find(
         return Some((stream, origin));
     }
     let timeout = worker.timeouts().header;
-    let read = Box::pin(proxy_header::read(stream, timeout, || worker.is_draining()));
+    let read = Box::pin(proxy_header::read(stream, timeout, || worker.ends_idle()));
     match read.await {
         Ok((stream, claim)) => {
             if let (

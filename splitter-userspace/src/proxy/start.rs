@@ -80,8 +80,18 @@ pub enum StartError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     No,
-    /// Finish what is in hand, within this time.
-    Drain(Duration),
+    /// Finish what is in hand.
+    Drain(Drain),
+}
+
+/// How a pool ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drain {
+    /// For what is in hand.
+    pub deadline: Duration,
+    /// For which idle connections are kept, in case a request is on its way on them: it is
+    /// answered, and the answer says that the connection ends.
+    pub grace: Duration,
 }
 
 /// A running pool.
@@ -110,8 +120,9 @@ impl Proxy {
         for sockets in sockets {
             let (local, listeners) = sockets.into_listeners();
             addrs.push(local.addr);
-            for (share, listener) in shares.iter_mut().zip(listeners) {
-                share.push((local, listener));
+            // One for each worker; what a former instance had more of is shared out.
+            for (index, listener) in listeners.into_iter().enumerate() {
+                shares[index % workers].push((local, listener));
             }
         }
         let (stop, stopped) = watch::channel(Stop::No);
@@ -146,9 +157,9 @@ impl Proxy {
         &self.addrs
     }
 
-    /// Stops accepting, lets what is in hand finish within `deadline`, and waits for the end.
-    pub fn drain(self, deadline: Duration) {
-        self.stop.send_replace(Stop::Drain(deadline));
+    /// Stops accepting, lets what is in hand finish, and waits for the end.
+    pub fn drain(self, drain: Drain) {
+        self.stop.send_replace(Stop::Drain(drain));
         for thread in self.threads {
             if thread.join().is_err() {
                 tracing::error!("a worker panicked");
@@ -229,19 +240,21 @@ impl Thread {
             let accept = accept(worker.clone(), acceptor, local, self.stop.clone());
             accepting.push(tokio::task::spawn_local(accept));
         }
-        let deadline = stopped(&mut self.stop).await;
+        let drain = stopped(&mut self.stop).await;
         for task in accepting {
             // Ends when the listener is closed: new connections go to whoever shares the address.
             let _ = task.await;
         }
         worker.drain();
         let idle = async {
-            // A connection that is over may have left its last bytes to the flusher.
-            while worker.connections().open_now() > 0 || !worker.flusher().is_empty() {
-                tokio::time::sleep(TICK / 10).await;
+            if !drain.grace.is_zero() {
+                let done = none_open(&worker);
+                let _ = tokio::time::timeout(drain.grace, done).await;
             }
+            worker.end_idle();
+            none_open(&worker).await;
         };
-        if tokio::time::timeout(deadline, idle).await.is_err() {
+        if tokio::time::timeout(drain.deadline, idle).await.is_err() {
             tracing::warn!(
                 pool = worker.name(),
                 open = worker.connections().open_now(),
@@ -252,6 +265,12 @@ impl Thread {
     }
 }
 
+async fn none_open(worker: &Worker) {
+    // A connection that is over may have left its last bytes to the flusher.
+    while worker.connections().open_now() > 0 || !worker.flusher().is_empty() {
+        tokio::time::sleep(TICK / 10).await;
+    }
+}
 /// Keeps the calling thread to these CPUs, so that no other pool's threads or packets run there. The
 /// kernel moves it among them.
 fn keep_to(cpus: &[u32]) {
@@ -270,10 +289,13 @@ fn keep_to(cpus: &[u32]) {
 }
 
 /// Waits for the order to stop. A dropped [`Proxy`] stops at once.
-async fn stopped(stop: &mut watch::Receiver<Stop>) -> Duration {
+async fn stopped(stop: &mut watch::Receiver<Stop>) -> Drain {
     match stop.wait_for(|stop| *stop != Stop::No).await.as_deref() {
-        Ok(Stop::Drain(deadline)) => *deadline,
-        Ok(Stop::No) | Err(_) => Duration::ZERO,
+        Ok(Stop::Drain(drain)) => *drain,
+        Ok(Stop::No) | Err(_) => Drain {
+            deadline: Duration::ZERO,
+            grace: Duration::ZERO,
+        },
     }
 }
 

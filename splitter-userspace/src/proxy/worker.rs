@@ -17,6 +17,7 @@ use super::fault::Fault;
 use super::flush::Flusher;
 use super::handshake::Handshakes;
 use super::headers::X_REQUEST_ID;
+use super::hex;
 use super::http2::Http2Pool;
 use super::journal::Journal;
 use super::limiter::Limiter;
@@ -136,6 +137,8 @@ pub struct Worker {
     mirrors: Mirrors,
     interim: [Counter; 2],
     draining: Cell<bool>,
+    /// Whether idle connections end now.
+    ending: Cell<bool>,
 }
 
 impl Worker {
@@ -176,6 +179,7 @@ impl Worker {
             mirrors: parts.mirrors,
             interim: parts.interim,
             draining: Cell::new(false),
+            ending: Cell::new(false),
         })
     }
 
@@ -376,7 +380,7 @@ impl Worker {
         {
             return id.clone();
         }
-        let id = hex(self.chance.borrow_mut().u128(..));
+        let id = hex::digits(self.chance.borrow_mut().u128(..));
         HeaderValue::from_bytes(&id).unwrap_or(HeaderValue::from_static("0"))
     }
 
@@ -404,10 +408,21 @@ impl Worker {
         self.log.borrow_mut().tick();
     }
 
-    /// Ends what can be ended: idle connections now, the others after their answer.
+    /// Ends connections after their next answer.
     pub fn drain(&self) {
         self.draining.set(true);
         self.clock.nudge_all();
+    }
+
+    /// Ends idle connections, too.
+    pub fn end_idle(&self) {
+        self.ending.set(true);
+        self.clock.nudge_all();
+    }
+
+    /// Whether connections end as soon as they are idle.
+    pub fn ends_idle(&self) -> bool {
+        self.ending.get()
     }
 
     /// Whether the worker is on its way out.
@@ -479,15 +494,4 @@ impl Worker {
     pub fn name(&self) -> &'static str {
         self.name
     }
-}
-
-/// 32 hexadecimal digits.
-fn hex(id: u128) -> [u8; 32] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [b'0'; 32];
-    for (index, digit) in text.iter_mut().enumerate() {
-        let nibble = (id >> (124 - 4 * index)) & 0xf;
-        *digit = DIGITS[nibble as usize];
-    }
-    text
 }

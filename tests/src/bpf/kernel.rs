@@ -74,6 +74,7 @@ impl Loaded {
             interfaces: vec!["en0".to_owned()],
             pin_dir: pins.path().join("splitter"),
             keep_attached: false,
+            beside: None,
         };
         let kernel = nodes.node.run(|| Kernel::load(&options));
         let mut loaded = Loaded {

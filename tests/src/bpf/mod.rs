@@ -2,6 +2,7 @@
 
 pub mod figures;
 pub mod kernel;
+pub mod load;
 pub mod mount;
 pub mod net;
 pub mod packet;

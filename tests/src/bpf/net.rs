@@ -154,13 +154,22 @@ impl Namespace {
         unsafe { command.pre_exec(enter) };
     }
 
-    /// Moves the calling thread into the namespace, for good.
-    fn enter(&self) {
+    /// Moves the thread that calls it into the namespace, for good.
+    ///
+    /// # Panics
+    /// When the namespace is gone.
+    pub fn entry(&self) -> impl FnOnce() + Send + 'static {
         let path = format!("/run/netns/{}", self.name);
         let file = File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        // SAFETY: takes no pointers; changes only which network the calling thread sees.
-        let result = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
-        assert_eq!(result, 0, "{path}: {}", std::io::Error::last_os_error());
+        move || {
+            // SAFETY: takes no pointers; changes only which network the calling thread sees.
+            let result = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
+            assert_eq!(result, 0, "{path}: {}", std::io::Error::last_os_error());
+        }
+    }
+
+    fn enter(&self) {
+        self.entry()();
     }
 }
 

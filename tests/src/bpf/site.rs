@@ -35,6 +35,17 @@ pub struct Site {
     binary: PathBuf,
     backends: Vec<Backend>,
     running: Option<Child>,
+    /// Where the running one leaves its log and answers probes.
+    at: PathBuf,
+    /// Instances that were started beside the running one, so far.
+    beside: u32,
+}
+
+/// An instance that was started beside another one.
+pub struct Beside {
+    /// None when it has become the running one.
+    child: Option<Child>,
+    dir: PathBuf,
 }
 
 impl Site {
@@ -46,12 +57,15 @@ impl Site {
         let nodes = Nodes::new();
         let backends = ["web", "web-next"];
         let backends = nodes.node.run(|| backends.map(Backend::named));
+        let dir = TempDir::new().unwrap();
         let site = Site {
             pins: BpfFs::mount(),
-            dir: TempDir::new().unwrap(),
+            at: dir.path().to_owned(),
+            dir,
             binary: binary.into(),
             backends: backends.into(),
             running: None,
+            beside: 0,
             nodes,
         };
         site.weigh(20);
@@ -148,8 +162,61 @@ impl Site {
         });
     }
 
+    /// The arguments by which instances follow one another.
+    pub fn hand_over_args(&self) -> String {
+        format!("--take-over {}", self.dir.path().join("next").display())
+    }
+
+    /// Starts one more instance, which takes over from the running one, without waiting for
+    /// anything.
+    pub fn start_beside(&mut self, args: &str) -> Beside {
+        self.beside += 1;
+        let dir = self.dir.path().join(format!("beside-{}", self.beside));
+        fs::create_dir(&dir).unwrap();
+        let out = File::create(dir.join("log")).unwrap();
+        let mut command = self.command(args);
+        command
+            .env("SPLITTER_PROBE_SOCKET", dir.join("probe"))
+            .stderr(out.try_clone().unwrap())
+            .stdout(out);
+        let child = Some(spawn(&mut command).unwrap());
+        Beside { child, dir }
+    }
+
+    /// What an instance says of its readiness, whoever has the admin address; none when it does
+    /// not answer yet.
+    pub fn probe(&self, instance: &Beside) -> Option<(bool, String)> {
+        let socket = instance.dir.join("probe");
+        let probe = self.output(&format!("probe readyz --probe-socket {}", socket.display()));
+        let text = [probe.stdout, probe.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        (!text.contains("no instance at")).then(|| (probe.status.success(), text))
+    }
+
+    /// Waits until it is ready.
+    pub fn wait_for(&self, instance: &mut Beside) {
+        eventually("the successor is ready", || {
+            assert!(!instance.has_ended(), "it ended: {}", instance.log());
+            self.probe(instance).is_some_and(|(ready, _)| ready)
+        });
+    }
+
+    /// Makes it the running one; gives the one that was.
+    pub fn promote(&mut self, mut instance: Beside) -> Beside {
+        let dir = std::mem::replace(&mut self.at, instance.dir.clone());
+        let child = std::mem::replace(&mut self.running, instance.child.take());
+        Beside { child, dir }
+    }
+
+    /// Takes the running one out.
+    pub fn demote(&mut self) -> Beside {
+        let dir = self.at.clone();
+        let child = self.running.take();
+        Beside { child, dir }
+    }
+
     fn log_file(&self) -> PathBuf {
-        self.dir.path().join("log")
+        self.at.join("log")
     }
 
     /// Everything that was printed so far: log and access log.
@@ -226,6 +293,57 @@ impl Site {
     /// Where the manifests are.
     pub fn dir(&self) -> &Path {
         self.dir.path()
+    }
+}
+
+impl Beside {
+    fn child(&self) -> &Child {
+        self.child.as_ref().unwrap()
+    }
+
+    fn child_mut(&mut self) -> &mut Child {
+        self.child.as_mut().unwrap()
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child().id()
+    }
+
+    /// What it has printed.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child_mut().try_wait().unwrap().is_some()
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child_mut().wait().unwrap()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: i32) {
+        #[allow(unsafe_code, reason = "kill(2) has no safe form here")]
+        // SAFETY: takes no pointers; the child has not been waited for, so the number is its own.
+        let sent = unsafe { libc::kill(self.child().id() as i32, signal) };
+        assert_eq!(sent, 0);
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let Some(child) = &mut self.child else {
+            return;
+        };
+        let _ = child.kill();
+        let _ = child.wait();
+        if std::thread::panicking() {
+            eprintln!("{}: {}", self.dir.display(), self.log());
+        }
     }
 }
 

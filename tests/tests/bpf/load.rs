@@ -19,6 +19,7 @@ fn options(pins: &BpfFs, xdp: Option<XdpKind>) -> KernelOptions {
         interfaces: vec!["en0".to_owned()],
         pin_dir: pins.path().join("splitter"),
         keep_attached: false,
+        beside: None,
     }
 }
 
@@ -428,7 +429,11 @@ fn large_frames_are_taken_and_a_program_that_cannot_is_refused_by_its_name() {
     let object = without_fragments(splitter::dataplane::object().unwrap());
     let loaded = nodes.node.run(|| Kernel::load_object(&object, &options));
     let text = loaded.err().unwrap().to_string();
-    for part in ["en0", "MTU 9000", "--steering sk-lookup"] {
+    for part in [
+        "MTU 9000",
+        "ip link set en0 mtu 3498",
+        "--steering sk-lookup",
+    ] {
         assert!(text.contains(part), "{text}");
     }
     assert_eq!(xdp_on_nic(&nodes), None);

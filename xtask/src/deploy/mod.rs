@@ -29,10 +29,16 @@ fn render(chart: &Path) -> Result<String> {
     let about = yaml(&chart.join("Chart.yaml"))?;
     let mut values = yaml(&chart.join("values.yaml"))?;
     merge(&mut values, yaml(&chart.join("plain-values.yaml"))?);
+    with_values(chart, &about, &values)
+}
+
+/// Everything that the chart makes with these values.
+fn with_values(chart: &Path, about: &Value, values: &Value) -> Result<String> {
     let data = json!({
         "Values": values,
         "Release": {"Name": NAME, "Namespace": NAME},
         "Chart": {"Name": about["name"], "AppVersion": about["appVersion"]},
+        "Files": files(chart)?,
     });
     let mut text = String::from(
         "# Made by `cargo xtask deploy` from deploy/chart: change that, not this file.\n",
@@ -70,6 +76,12 @@ fn templates(chart: &Path) -> Result<Vec<std::path::PathBuf>> {
     };
     files.sort_by_key(|file| (rank(file), file.clone()));
     Ok(files)
+}
+
+/// The files that templates may take in, by their paths in the chart.
+fn files(chart: &Path) -> Result<Value> {
+    let name = "dashboards/splitter.json";
+    Ok(json!({name: read(&chart.join(name))?}))
 }
 
 fn yaml(file: &Path) -> Result<Value> {

@@ -1,5 +1,5 @@
 //! As much of Helm's templates as the chart uses: values by path, `if`, `range`, `eq`, `ne`,
-//! `toYaml`, `quote`, `nindent`, `default`. Anything else is an error.
+//! `toYaml`, `quote`, `nindent`, `default`, `.Files.Get`. Anything else is an error.
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -108,6 +108,13 @@ fn value(pipeline: &str, root: &Value, dot: &Value) -> Result<Value> {
             let text = serde_norway::to_string(&operand(path, root, dot)?)?;
             Value::String(text.trim_end().to_owned())
         }
+        Some((".Files.Get", path)) => {
+            let path = shown(&operand(path, root, dot)?);
+            let files = root.get("Files").and_then(|files| files.get(&path));
+            files
+                .with_context(|| format!("there is no file {path}"))?
+                .clone()
+        }
         Some((word @ ("eq" | "ne"), operands)) => {
             let (a, b) = operands.split_once(' ').context("two operands")?;
             let equal = operand(a, root, dot)? == operand(b, root, dot)?;
@@ -197,6 +204,18 @@ mod tests {
     fn dashes_take_blanks_and_lines() {
         assert_eq!(made("a\n  {{- .Values.text }}\nb"), "aa\nb");
         assert_eq!(made("a {{ .Values.text -}} \n b"), "a ab");
+    }
+
+    #[test]
+    fn files_are_put_in_whole() {
+        let data = json!({"Files": {"a/b.json": "{\n1}\n"}});
+        let text = render(
+            "x: |\n  {{- .Files.Get \"a/b.json\" | nindent 2 }}\n",
+            &data,
+        )
+        .unwrap();
+        assert_eq!(text, "x: |\n  {\n  1}\n");
+        assert!(render("{{ .Files.Get \"c\" }}", &data).is_err());
     }
 
     #[test]

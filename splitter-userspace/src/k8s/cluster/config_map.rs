@@ -9,6 +9,7 @@ use crate::config::{Defaults, NamespacedName};
 use crate::model::{Kind, ObjectRef, Problem, Severity};
 
 /// The ConfigMap with its name, as it is followed.
+#[derive(Clone)]
 pub(super) struct Followed {
     pub name: NamespacedName,
     pub store: Store<ConfigMap>,

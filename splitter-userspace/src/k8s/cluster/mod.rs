@@ -3,6 +3,7 @@
 //! One watch of each kind fills a store (`reflect`, `store`, `kept`); bursts of changes are waited
 //! out (`signal`); then the whole state is taken at once, as from manifests.
 
+mod admission;
 mod config_map;
 mod connect;
 mod kept;
@@ -27,6 +28,7 @@ use kube::{Api, Client};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+pub use admission::Reviewer;
 pub use connect::ConnectError;
 pub use nodes::NodeFacts;
 pub use scribe::{Served, Written};

@@ -17,7 +17,8 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use super::reflect::chain;
-use super::store::{Key, Store};
+pub(super) use super::store::Key;
+use super::store::Store;
 
 /// How many objects are read at a time.
 const AT_A_TIME: usize = 16;

@@ -189,6 +189,12 @@ pub const KEY_FETCHES: Family = Family::counter(
     "splitter_jwks_fetches_total",
     "Fetches of the keys that tokens are signed with, by result: ok or failed",
 );
+/// Successors that asked for the listening sockets, label `result`: `given`, `broken-off`.
+pub const HAND_OVERS: Family = Family::counter(
+    "splitter_hand_overs_total",
+    "Successors that asked for the listening sockets, by result: given, or broken-off, after which \
+     this instance went on",
+);
 /// Times that the NICs that lead outside became others, label `result`: `moved`, `without-xdp`.
 pub const INTERFACE_CHANGES: Family = Family::counter(
     "splitter_interface_changes_total",
