@@ -309,3 +309,72 @@ fn settings_of_the_process_are_those_of_its_start() {
         splitter.problems("nginx").is_empty()
     });
 }
+
+const ALL_MAPS: &str = "/api/v1/configmaps";
+
+/// An Ingress whose answers have the fields of the ConfigMap `name`.
+fn with_fields(host: &str, name: &str) -> Value {
+    let mut ingress = ingress(host);
+    let note = "nginx.ingress.kubernetes.io/custom-headers";
+    ingress["metadata"]["annotations"][note] = format!("shop/{name}").into();
+    ingress
+}
+
+fn fields(name: &str, value: &str) -> Value {
+    json!({"metadata": {"name": name, "namespace": "shop"}, "data": {"X-Own": value}})
+}
+
+/// Allows the field of these tests.
+fn allowing(
+    api: &FakeApi,
+) -> (
+    splitter::config::Settings,
+    splitter::config::ClusterSettings,
+) {
+    let key = "global-allowed-response-headers";
+    api.put_silently(CONFIG_MAPS, &config_map(&json!({key: "X-Own"})));
+    with_config_map(api)
+}
+
+#[test]
+fn fields_of_answers_are_read_by_the_name_of_their_config_map() {
+    let (api, _backend) = cluster();
+    api.put_silently(ALL_MAPS, &fields("named", "a"));
+    api.put_silently(ALL_MAPS, &fields("other", "a"));
+    let splitter = ClusterSplitter::start(allowing(&api));
+    assert_eq!(splitter.get("a.test").status, 200);
+
+    api.put(INGRESSES, &with_fields("b", "named"));
+    await_status(&splitter, "b.test", 200);
+    assert_eq!(splitter.get("b.test").field("x-own"), Some("a"));
+    assert_eq!(splitter.get("a.test").field("x-own"), None);
+    let path = |name: &str| format!("/api/v1/namespaces/shop/configmaps/{name}");
+    assert_eq!(
+        (api.asked(&path("named")), api.asked(&path("other"))),
+        (1, 0)
+    );
+
+    // One that nobody names changes all the time, and nobody looks.
+    let watch = format!("{ALL_MAPS}?watch");
+    eventually("they are watched", || api.asked(&watch) > 0);
+    api.put(ALL_MAPS, &fields("other", "b"));
+    api.put(ALL_MAPS, &fields("named", "b"));
+    eventually("the change is followed", || {
+        splitter.get("b.test").field("x-own") == Some("b")
+    });
+    assert_eq!(api.asked(&path("other")), 0);
+}
+
+#[test]
+fn without_the_right_to_read_them_only_those_who_ask_are_closed() {
+    let (api, _backend) = cluster();
+    api.put_silently(ALL_MAPS, &fields("named", "a"));
+    api.put_silently(INGRESSES, &with_fields("b", "named"));
+    api.refuse(ALL_MAPS, 403);
+    let splitter = ClusterSplitter::start(allowing(&api));
+    assert_eq!(splitter.get("a.test").status, 200);
+    assert_eq!(splitter.get("b.test").status, 503);
+    assert_eq!(splitter.problems("b"), ["custom-headers-invalid"]);
+    api.relent(ALL_MAPS);
+    await_status(&splitter, "b.test", 200);
+}

@@ -1,5 +1,6 @@
 //! Golden directories: `tests/golden/<case>/input/` is read as a manifest directory and must give
-//! `snapshot.yaml` and `problems.yaml` beside it.
+//! `snapshot.yaml` and `problems.yaml` beside it; and `fates.yaml`, what `splitter check` says of
+//! each Ingress, where that is there.
 //!
 //! A directory `input.2/` is read after `input/` by the same [`Manifests`], as if somebody had
 //! edited the files in place; the expected files are then those of the end. `settings.yaml` holds
@@ -16,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use splitter::config::ClassSettings;
-use splitter::k8s::{Manifests, translate};
+use splitter::k8s::{Manifests, compare, translate};
 
 #[test]
 fn every_case_gives_what_is_written_beside_it() {
@@ -24,9 +25,16 @@ fn every_case_gives_what_is_written_beside_it() {
     let mut failed = Vec::new();
     let cases = cases();
     for case in &cases {
-        let (snapshot, problems) = run(case);
-        for (name, actual) in [("snapshot.yaml", snapshot), ("problems.yaml", problems)] {
+        let (snapshot, problems, fates) = run(case);
+        for (name, actual) in [
+            ("snapshot.yaml", snapshot),
+            ("problems.yaml", problems),
+            ("fates.yaml", fates),
+        ] {
             let path = case.join(name);
+            if name == "fates.yaml" && !path.is_file() {
+                continue;
+            }
             if update {
                 fs::write(&path, &actual).unwrap();
             }
@@ -55,7 +63,7 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-fn run(case: &Path) -> (String, String) {
+fn run(case: &Path) -> (String, String, String) {
     let settings = settings(&case.join("settings.yaml"));
     let work = tempfile::tempdir().unwrap();
     copy(&case.join("input"), work.path());
@@ -66,10 +74,19 @@ fn run(case: &Path) -> (String, String) {
         (objects, problems) = manifests.reload();
     }
     let translation = translate(&objects, &settings);
+    // As `splitter check` does where no Secret is given.
+    let fates = {
+        let mut given = objects.clone();
+        if given.secrets.is_empty() {
+            given.suppose_secrets();
+        }
+        compare(&given, &settings, &translate(&given, &settings))
+    };
     problems.extend(translation.problems);
     (
         serde_norway::to_string(&translation.snapshot).unwrap(),
         serde_norway::to_string(&problems).unwrap(),
+        serde_norway::to_string(&fates).unwrap(),
     )
 }
 

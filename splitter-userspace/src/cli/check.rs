@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::class_args::ClassArgs;
 use crate::auth::{self, GuardStore};
 use crate::config::ClassSettings;
-use crate::k8s::{Fared, Fate, MAX_FILE_BYTES, Manifests, compare, translate};
+use crate::k8s::{Fared, Fate, MAX_FILE_BYTES, Manifests, Translation, compare, translate};
 use crate::model::{Problem, Severity};
 use crate::tls::{Asking, CertStore, Demand};
 
@@ -91,16 +91,31 @@ pub enum Input {
     Text(String),
 }
 
+/// The most bytes that are read from standard input: all of a large cluster, in one list.
+const STDIN_MAX: u64 = 8 * MAX_FILE_BYTES;
+
 fn read_stdin() -> anyhow::Result<String> {
-    let mut text = String::new();
-    let read = io::stdin()
-        .take(MAX_FILE_BYTES + 1)
-        .read_to_string(&mut text);
-    let read = read.context("cannot read standard input as UTF-8 text")?;
-    if read as u64 > MAX_FILE_BYTES {
-        anyhow::bail!("standard input has more than {MAX_FILE_BYTES} bytes; split it up");
+    let mut bytes = Vec::new();
+    let read = io::stdin().take(STDIN_MAX + 1).read_to_end(&mut bytes);
+    let read = read.context("cannot read standard input")?;
+    if read as u64 > STDIN_MAX {
+        anyhow::bail!(
+            "standard input has more than {STDIN_MAX} bytes; ask for one namespace at a time"
+        );
     }
-    Ok(text)
+    text_of(bytes)
+}
+
+/// What a shell or an editor may have made of a manifest.
+fn text_of(bytes: Vec<u8>) -> anyhow::Result<String> {
+    let wide = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        match wide {
+            true => anyhow::anyhow!("standard input is UTF-16 text; write it as UTF-8"),
+            false => anyhow::anyhow!("standard input is no UTF-8 text: byte {at} is none"),
+        }
+    })
 }
 
 /// What `--json` prints.
@@ -111,6 +126,8 @@ struct Report<'a> {
     locations: usize,
     errors: usize,
     warnings: usize,
+    /// Secrets that are taken to be there and good, as none was given.
+    supposed_secrets: usize,
     summary: Summary,
     /// Every Ingress of our classes.
     fates: &'a [Fared],
@@ -137,7 +154,7 @@ impl Summary {
 }
 
 /// Prints every Problem with its object, source, field and effect. The exit code is 1 if one of
-/// them is an error, else 0.
+/// them is an error, or an Ingress needs work, else 0; also when nobody reads what is printed.
 ///
 /// # Errors
 /// When the directory does not exist, or the output cannot be written.
@@ -147,7 +164,7 @@ pub fn check(
     style: Style,
     out: &mut impl Write,
 ) -> anyhow::Result<u8> {
-    let (objects, mut problems) = match input {
+    let (mut objects, mut problems) = match input {
         Input::Directory(path) => {
             std::fs::metadata(path)
                 .with_context(|| format!("cannot read the manifests in {}", path.display()))?;
@@ -155,23 +172,17 @@ pub fn check(
         }
         Input::Text(text) => Manifests::from_text("stdin", text),
     };
+    // Few give their Secrets away, and without them nothing is known of them: no fault either.
+    let supposed = match objects.secrets.is_empty() {
+        true => Some(objects.suppose_secrets()),
+        false => None,
+    };
     let translation = translate(&objects, class);
     let fates = compare(&objects, class, &translation);
-    problems.extend(translation.problems);
-    let (_, faulty) = CertStore::new(SystemTime::now())?.update(Demand {
-        hosts: &translation.snapshot.tls_hosts(),
-        asking: &Asking::default(),
-        authorities: &translation.snapshot.authorities(),
-        upstreams: &translation.snapshot.upstream_tls(),
-        secrets: &translation.secrets,
-        default: None,
-        now: SystemTime::now(),
-    });
-    problems.extend(faulty);
-    let mut guards = GuardStore::default();
-    let demand = auth::Demand::of(&translation.snapshot);
-    guards.update(demand, &translation.secrets);
-    problems.extend(guards.problems());
+    if supposed.is_none() {
+        problems.extend(certificates(&translation)?);
+    }
+    problems.extend(translation.problems.iter().cloned());
     let errors = problems
         .iter()
         .filter(|it| it.severity == Severity::Error)
@@ -182,18 +193,43 @@ pub fn check(
         locations: translation.snapshot.locations.len(),
         errors,
         warnings: problems.len() - errors,
+        supposed_secrets: supposed.unwrap_or(0),
         summary: Summary::of(&fates),
         fates: &fates,
         problems: &problems,
     };
+    let printed = print(&report, style, out);
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error)?,
+        _ => Ok(u8::from(errors > 0 || report.summary.need_work > 0)),
+    }
+}
+
+/// What is wrong with certificates, authorities, passwords and keys.
+fn certificates(translation: &Translation) -> anyhow::Result<Vec<Problem>> {
+    let (_, faulty) = CertStore::new(SystemTime::now())?.update(Demand {
+        hosts: &translation.snapshot.tls_hosts(),
+        asking: &Asking::default(),
+        authorities: &translation.snapshot.authorities(),
+        upstreams: &translation.snapshot.upstream_tls(),
+        secrets: &translation.secrets,
+        default: None,
+        now: SystemTime::now(),
+    });
+    let mut guards = GuardStore::default();
+    let demand = auth::Demand::of(&translation.snapshot);
+    guards.update(demand, &translation.secrets);
+    Ok(faulty.into_iter().chain(guards.problems()).collect())
+}
+
+fn print(report: &Report<'_>, style: Style, out: &mut impl Write) -> io::Result<()> {
     match style {
         Style::Json => {
-            serde_json::to_writer_pretty(&mut *out, &report)?;
-            writeln!(out)?;
+            serde_json::to_writer_pretty(&mut *out, report)?;
+            writeln!(out)
         }
-        Style::Text { colours } => text::write(&report, colours, out)?,
+        Style::Text { colours } => text::write(report, colours, out),
     }
-    Ok(u8::from(errors > 0))
 }
 
 #[cfg(test)]

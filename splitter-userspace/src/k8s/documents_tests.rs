@@ -231,7 +231,7 @@ fn a_bad_item_hides_no_other() {
 fn other_kinds_are_passed_over() {
     for (version, kind) in [
         ("apps/v1", "Deployment"),
-        ("v1", "ConfigMap"),
+        ("v1", "Pod"),
         ("v1", "Endpoints"),
         ("apps/v1", "DeploymentList"),
         ("serving.knative.dev/v1", "Service"),

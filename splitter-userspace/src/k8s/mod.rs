@@ -17,6 +17,7 @@ mod objects;
 mod translate;
 
 pub use admission::{Answer as AdmissionAnswer, Opinion, Question as AdmissionQuestion, review};
+use cluster::named_secrets;
 pub use cluster::{
     BURST_LIMIT as CLUSTER_BURST_LIMIT, Cluster, ClusterState, ConnectError, NodeFacts,
     QUIET as CLUSTER_QUIET, Reviewer, Served, WatchFailures, Written,

@@ -149,7 +149,7 @@ pub struct Objects {
     pub slices: Vec<Sourced<EndpointSlice>>,
     /// Secrets.
     pub secrets: Vec<Sourced<Secret>>,
-    /// ConfigMaps.
+    /// ConfigMaps; those of a cluster that annotations name, and no others.
     pub config_maps: Vec<Sourced<ConfigMap>>,
     /// What the names of ExternalName Services lead to.
     pub names: Names,
@@ -182,6 +182,33 @@ impl Objects {
         let mut secrets = self.secrets.iter();
         let found = secrets.find(|it| it.namespace() == namespace && it.name() == name)?;
         Some(found.data())
+    }
+
+    /// Stands in for Secrets that were not given: each that an Ingress names is taken to be there,
+    /// empty under the keys that are looked for. For who is shown everything but Secrets. Says how many
+    /// there are.
+    pub fn suppose_secrets(&mut self) -> usize {
+        const KEYS: [&str; 4] = ["auth", "ca.crt", "tls.crt", "tls.key"];
+        let ingresses = self.ingresses.iter().map(|it| &*it.object);
+        let names = super::named_secrets(ingresses);
+        let count = names.len();
+        for (namespace, name) in names {
+            let entries = KEYS.map(|key| (key.to_owned(), String::new()));
+            let secret = Secret {
+                metadata: ObjectMeta {
+                    namespace: Some(namespace.to_string()),
+                    name: Some(name.to_string()),
+                    ..ObjectMeta::default()
+                },
+                string_data: Some(entries.into()),
+                ..Secret::default()
+            };
+            self.secrets.push(Sourced {
+                object: Arc::new(secret),
+                source: "".into(),
+            });
+        }
+        count
     }
 
     fn push(&mut self, object: Object) {

@@ -20,12 +20,13 @@ pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use path_pattern::{Form, PathPattern};
 pub use policy::{
-    AddressSet, Addresses, Affinity, AffinityMode, Algorithm, Algorithms, AuthCache, Balance,
-    Basic, ClaimHeader, ClaimPath, ClaimTest, ClientCert, ClientVerify, Cors, ErrorPages, Exchange,
-    External, Failures, Guarded, HashBy, HashPart, HttpsRedirect, Jwt, KeySource, KeyUrl, Mirror,
-    NotARange, Origin, Origins, Piece, Policy, Protocol, Rate, RateLimits, Redirect, Retry,
-    Rewrite, SameSite, SessionCookie, Side, SplitKey, SplitPolicy, Template, TemplateError,
-    TokenPlace, UpstreamTls, UserLayout, Variable, subscriber,
+    AddressSet, Addresses, Affinity, AffinityMode, Algorithm, Algorithms, AnswerEdits, AuthCache,
+    Balance, Basic, ClaimHeader, ClaimPath, ClaimTest, ClientCert, ClientVerify, Cors,
+    CustomHeaders, ErrorPages, Exchange, External, Failures, Guarded, HashBy, HashPart,
+    HttpsRedirect, Jwt, KeySource, KeyUrl, Mirror, NotARange, Origin, Origins, Pace, Piece, Policy,
+    Protocol, Rate, RateLimits, Redirect, Replace, Retry, Rewrite, SameSite, SessionCookie, Side,
+    SplitKey, SplitPolicy, Template, TemplateError, TokenPlace, UpstreamTls, UserLayout, Variable,
+    subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use secret::{SecretData, SecretSource};

@@ -1,23 +1,24 @@
 //! Bodies on their way through: streamed, never collected.
 
+mod answer;
+
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
+pub use answer::AnswerBody;
+
 use super::client::Client;
 use super::codec::{BodyLength, Broken};
+use super::copied::{Copied, Feed, Outcome, copied};
 use super::fault::Fault;
-use super::http2::Hold;
-use super::journal::Journal;
-use super::pool::UpstreamPool;
 use super::socket::Socket;
-use super::upstream::Upstream;
 
 /// How much longer than the client's own deadline the backend's connection waits for a body, so
 /// that the client is the one that is blamed.
@@ -46,11 +47,20 @@ pub enum RequestBody {
 
 /// A body that comes as the client sends it.
 pub struct Stream {
-    body: Incoming,
-    client: Rc<Client>,
+    origin: Origin,
+    /// Copies of it on their way elsewhere; none for most.
+    feeds: Vec<Feed>,
     upload: Rc<Upload>,
     touched: bool,
     timeout: Duration,
+}
+
+/// Who sends a body.
+enum Origin {
+    /// The client itself.
+    Client(Incoming, Rc<Client>),
+    /// It is a copy of one.
+    Copy(Copied),
 }
 
 impl RequestBody {
@@ -59,9 +69,13 @@ impl RequestBody {
         if body.is_end_stream() {
             return RequestBody::Empty;
         }
+        Self::of(Origin::Client(body, client.clone()), timeout)
+    }
+
+    fn of(origin: Origin, timeout: Duration) -> Self {
         RequestBody::Stream(Box::new(Stream {
-            body,
-            client: client.clone(),
+            origin,
+            feeds: Vec::new(),
             upload: Rc::new(Upload {
                 left: Cell::new(u64::MAX),
                 ..Upload::default()
@@ -69,6 +83,21 @@ impl RequestBody {
             touched: false,
             timeout,
         }))
+    }
+
+    /// A copy of what is to come, which keeps up with the original or is broken off. `total` counts
+    /// what waits for copies in the whole worker.
+    pub fn copy(&mut self, total: &Rc<Cell<usize>>) -> (Self, Option<Outcome>) {
+        let RequestBody::Stream(stream) = self else {
+            return (RequestBody::Empty, None);
+        };
+        let (feed, copied) = copied(total);
+        let outcome = copied.outcome();
+        stream.feeds.push(feed);
+        (
+            Self::of(Origin::Copy(copied), stream.timeout),
+            Some(outcome),
+        )
     }
 
     /// Breaks the body off when more than `most` bytes come.
@@ -82,7 +111,7 @@ impl RequestBody {
     pub fn is_end_stream(&self) -> bool {
         match self {
             RequestBody::Empty => true,
-            RequestBody::Stream(stream) => stream.body.is_end_stream(),
+            RequestBody::Stream(stream) => stream.is_end_stream(),
         }
     }
 
@@ -90,7 +119,7 @@ impl RequestBody {
     pub fn size_hint(&self) -> SizeHint {
         match self {
             RequestBody::Empty => SizeHint::with_exact(0),
-            RequestBody::Stream(stream) => stream.body.size_hint(),
+            RequestBody::Stream(stream) => stream.size_hint(),
         }
     }
 
@@ -99,7 +128,7 @@ impl RequestBody {
         match self {
             RequestBody::Empty if given => BodyLength::Known(0),
             RequestBody::Empty => BodyLength::None,
-            RequestBody::Stream(stream) => match stream.body.size_hint().exact() {
+            RequestBody::Stream(stream) => match stream.size_hint().exact() {
                 Some(length) => BodyLength::Known(length),
                 None => BodyLength::Chunked,
             },
@@ -143,7 +172,7 @@ impl Stream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        let frame = self.poll_origin(cx);
         self.upload.waiting.set(frame.is_pending());
         match &frame {
             Poll::Ready(Some(Ok(frame))) => {
@@ -156,10 +185,68 @@ impl Stream {
                 self.upload.left.set(left);
                 self.upload.bytes.set(self.upload.bytes.get() + n);
             }
-            Poll::Ready(Some(Err(e))) => self.upload.fault.set(Some(self.blame(e))),
-            Poll::Pending | Poll::Ready(None) => {}
+            Poll::Ready(Some(Err(_)) | None) | Poll::Pending => {}
         }
-        frame.map_err(BodyError::from)
+        if !self.feeds.is_empty() {
+            self.feed(&frame);
+        }
+        frame
+    }
+
+    fn poll_origin(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let fault = &self.upload.fault;
+        match &mut self.origin {
+            Origin::Client(body, client) => Pin::new(body).poll_frame(cx).map_err(|e| {
+                fault.set(Some(blame(client, &e)));
+                e.into()
+            }),
+            Origin::Copy(copied) => copied.poll_part(cx).map(|part| {
+                let part = part?;
+                Some(part.map(Frame::data).map_err(|end| {
+                    fault.set(Some(Fault::ClientGone));
+                    format!("the original has ended: {end:?}").into()
+                }))
+            }),
+        }
+    }
+
+    /// Hands on to copies what has come.
+    fn feed(&mut self, frame: &Poll<Option<Result<Frame<Bytes>, BodyError>>>) {
+        let over = match frame {
+            Poll::Pending => return,
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    self.feeds.iter().for_each(|feed| feed.push(data));
+                }
+                // Trailers stay with the original.
+                frame.is_trailers() || self.is_end_stream()
+            }
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(Err(_))) => {
+                self.feeds.clear();
+                return;
+            }
+        };
+        if over {
+            self.feeds.drain(..).for_each(|feed| feed.end());
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.origin {
+            Origin::Client(body, _) => body.is_end_stream(),
+            Origin::Copy(copied) => copied.is_over(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.origin {
+            Origin::Client(body, _) => body.size_hint(),
+            Origin::Copy(_) => SizeHint::default(),
+        }
     }
 
     /// The same. The backend's connection, `socket`, waits no longer for it than the client may take,
@@ -189,15 +276,15 @@ impl Stream {
         self.upload.fault.set(Some(fault));
         Broken::Body(fault.text().into())
     }
+}
 
-    /// Why the body broke.
-    fn blame(&self, error: &hyper::Error) -> Fault {
-        match self.client.refused() {
-            Some(fault) => fault,
-            None if is_malformed(error) => Fault::BadBody,
-            None if self.client.socket.is_expired() => Fault::BodyTimeout,
-            None => Fault::ClientGone,
-        }
+/// Why a client's body broke.
+fn blame(client: &Client, error: &hyper::Error) -> Fault {
+    match client.refused() {
+        Some(fault) => fault,
+        None if is_malformed(error) => Fault::BadBody,
+        None if client.socket.is_expired() => Fault::BodyTimeout,
+        None => Fault::ClientGone,
     }
 }
 
@@ -217,171 +304,5 @@ impl RequestBody {
     /// Whether there is nothing to come.
     pub fn is_empty(&self) -> bool {
         matches!(self, RequestBody::Empty)
-    }
-}
-
-/// An answer's body, from the backend (or from us) to the client.
-pub struct AnswerBody {
-    source: Source,
-    journal: Option<Box<Journal>>,
-}
-
-enum Source {
-    /// All of it, or nothing more.
-    Whole(Bytes),
-    /// As the backend sends it.
-    Stream {
-        upstream: Box<Upstream>,
-        pool: Rc<UpstreamPool>,
-    },
-    /// As the backend sends it on a stream.
-    Http2 { body: Incoming, hold: Hold },
-}
-
-impl AnswerBody {
-    /// An answer that is all here. Its journal ends when it has been handed over.
-    pub fn whole(bytes: Bytes, journal: Box<Journal>) -> Self {
-        AnswerBody {
-            source: Source::Whole(bytes),
-            journal: Some(journal),
-        }
-    }
-
-    /// An answer that the backend still sends. Its connection goes back to `pool` as soon as all of
-    /// the answer has come.
-    pub fn stream(
-        mut upstream: Box<Upstream>,
-        pool: &Rc<UpstreamPool>,
-        journal: Box<Journal>,
-    ) -> Self {
-        if let Some(bytes) = upstream.take_whole() {
-            pool.put(upstream);
-            return Self::whole(bytes, journal);
-        }
-        let pool = pool.clone();
-        AnswerBody {
-            source: Source::Stream { upstream, pool },
-            journal: Some(journal),
-        }
-    }
-
-    /// An answer that the backend still sends on a stream.
-    pub fn http2(body: Incoming, hold: Hold, journal: Box<Journal>) -> Self {
-        AnswerBody {
-            source: Source::Http2 { body, hold },
-            journal: Some(journal),
-        }
-    }
-
-    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        match &mut self.source {
-            Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Source::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Source::Stream { upstream, .. } => upstream.poll_frame(cx),
-            Source::Http2 { body, hold } => {
-                let frame = ready!(hold.poll_frame(cx, body));
-                Poll::Ready(frame.map(|frame| frame.map_err(Broken::Stream)))
-            }
-        }
-    }
-
-    /// Gives the connection back if the answer has come to its end.
-    fn release(&mut self) {
-        let over = matches!(&self.source, Source::Stream { upstream, .. } if upstream.is_over());
-        if over
-            && let Source::Stream { upstream, pool } =
-                std::mem::replace(&mut self.source, Source::Whole(Bytes::new()))
-        {
-            pool.put(upstream);
-        }
-    }
-
-    /// Ends the journal: the answer is complete, or broken by `fault`.
-    fn close(&mut self, fault: Option<Fault>) {
-        if let Some(mut journal) = self.journal.take() {
-            match fault {
-                Some(fault) => journal.break_off(fault),
-                None => journal.complete(),
-            }
-        }
-    }
-
-    /// Whose fault it is that the answer broke: the client's, if its own body did.
-    fn blame(&self) -> Fault {
-        let upload = self.journal.as_ref().and_then(|it| it.upload.as_ref());
-        if let Some(fault) = upload.and_then(|upload| upload.fault.get()) {
-            return fault;
-        }
-        let timed_out = match &self.source {
-            Source::Whole(_) => false,
-            Source::Stream { upstream, .. } => upstream.socket().is_expired(),
-            Source::Http2 { hold, .. } => hold.is_expired(),
-        };
-        match timed_out {
-            true => Fault::UpstreamTimeout,
-            false => Fault::UpstreamInvalid,
-        }
-    }
-}
-
-impl Body for AnswerBody {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let this = self.get_mut();
-        let frame = this.poll_source(cx);
-        match &frame {
-            Poll::Pending => {}
-            Poll::Ready(None) => {
-                this.release();
-                this.close(None);
-            }
-            Poll::Ready(Some(Ok(frame))) => {
-                if let (Some(journal), Some(data)) = (&mut this.journal, frame.data_ref()) {
-                    journal.sent(data.len());
-                }
-                this.release();
-                if this.is_end_stream() {
-                    this.close(None);
-                }
-            }
-            Poll::Ready(Some(Err(_))) => {
-                let fault = this.blame();
-                this.close(Some(fault));
-            }
-        }
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.source {
-            Source::Whole(bytes) => bytes.is_empty(),
-            Source::Stream { upstream, .. } => upstream.is_over(),
-            Source::Http2 { body, .. } => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let left = match &self.source {
-            Source::Whole(bytes) => Some(bytes.len() as u64),
-            Source::Stream { upstream, .. } => upstream.left(),
-            Source::Http2 { body, .. } => return body.size_hint(),
-        };
-        left.map_or_else(SizeHint::default, SizeHint::with_exact)
-    }
-}
-
-impl Drop for AnswerBody {
-    fn drop(&mut self) {
-        // hyper does not ask for a body that it knows to be empty.
-        if self.is_end_stream() {
-            self.close(None);
-        } else {
-            self.close(Some(Fault::ClientGone));
-        }
     }
 }

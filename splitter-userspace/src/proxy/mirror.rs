@@ -1,8 +1,9 @@
 //! Copies of requests to canaries, whose answers are dropped (`splitter.io/mirror`).
 //!
 //! A copy is sent by a task of its own, so the request that it was made of waits for nothing of it:
-//! not for a connection, not for an answer. Only requests without a body are copied. A copy is tried
-//! at one Endpoint, once; it is counted as a copy, and never as a request of the Location.
+//! not for a connection, not for an answer. A body is copied while it comes (`copied`), up to a
+//! size. A copy is tried at one Endpoint, once; it is counted as a copy, and never as a request of
+//! the Location.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -16,6 +17,7 @@ use hyper::body::Body;
 
 use super::body::{AnswerBody, RequestBody};
 use super::codec::{BodyLength, Outgoing};
+use super::copied::{BODY_MAX, End, Outcome};
 use super::forward::{Exchanged, forward};
 use super::journal::Journal;
 use super::terms::Terms;
@@ -32,13 +34,17 @@ const ANSWER_MAX: u64 = 1 << 20;
 /// What one worker knows of its copies.
 pub struct Mirrors {
     under_way: Cell<u32>,
+    /// How much of bodies waits for copies, in bytes.
+    held: Rc<Cell<usize>>,
     /// Answered, with whatever status.
     answered: Counter,
     /// Not answered.
     failed: Counter,
-    /// Not sent, as there were too many under way.
+    /// Not sent, or broken off, as there was too much under way.
     dropped: Counter,
-    /// Not sent, as the request had a body or asked for another protocol.
+    /// Not sent, or broken off, as the body was too large.
+    too_large: Counter,
+    /// Not sent, as the request asked for another protocol.
     unfit: Counter,
 }
 
@@ -48,9 +54,11 @@ impl Mirrors {
         let counter = |result| registry.counter(&MIRRORED, &[("pool", pool), ("result", result)]);
         Mirrors {
             under_way: Cell::new(0),
+            held: Rc::default(),
             answered: counter("answered"),
             failed: counter("failed"),
             dropped: counter("dropped"),
+            too_large: counter("too-large"),
             unfit: counter("unfit"),
         }
     }
@@ -83,6 +91,7 @@ pub fn copy(
     worker: &Rc<Worker>,
     mirrors: &[Mirror],
     parts: &request::Parts,
+    body: &mut RequestBody,
     length: BodyLength,
     terms: &Terms,
     journal: &Journal,
@@ -93,16 +102,30 @@ pub fn copy(
         if answers == Some(variant) || !worker.chance(mirror.per_million) {
             continue;
         }
-        let empty = matches!(length, BodyLength::None | BodyLength::Known(0));
-        if !empty || parts.headers.contains_key(UPGRADE) {
+        if parts.headers.contains_key(UPGRADE) {
             worker.mirrors().unfit.inc();
+            continue;
+        }
+        if matches!(length, BodyLength::Known(length) if length > BODY_MAX) {
+            worker.mirrors().too_large.inc();
             continue;
         }
         let backend = backend(journal, variant);
         if let (Some(backend), Some(under_way)) = (backend, UnderWay::begin(worker)) {
-            let (parts, journal) = (parts.clone(), journal.silent());
-            let send = send(under_way, backend, parts, length, once(terms), journal);
-            tokio::task::spawn_local(send);
+            let (body, outcome) = body.copy(&worker.mirrors().held);
+            let mut journal = journal.silent();
+            journal.upload = body.upload();
+            let copy = Copy {
+                under_way,
+                backend,
+                parts: parts.clone(),
+                body,
+                outcome,
+                length,
+                terms: once(terms),
+                journal,
+            };
+            tokio::task::spawn_local(copy.send());
         }
     }
 }
@@ -121,29 +144,43 @@ fn once(terms: &Terms) -> Terms {
     once
 }
 
-async fn send(
+/// A request that is sent once more.
+struct Copy {
     under_way: UnderWay,
     backend: Arc<Backend>,
     parts: request::Parts,
+    body: RequestBody,
+    /// What came of the body, if there is one.
+    outcome: Option<Outcome>,
     length: BodyLength,
     terms: Terms,
-    mut journal: Box<Journal>,
-) {
-    let worker = under_way.0.clone();
-    let copy = Outgoing {
-        parts: &parts,
-        added: None,
-        length,
-    };
-    let body = RequestBody::Empty;
-    match forward(&worker, &backend, &copy, body, &terms, &mut journal).await {
-        Ok(exchanged) => {
-            worker.mirrors().answered.inc();
-            read_away(&worker, exchanged, journal).await;
-        }
-        Err(fault) => {
-            tracing::debug!(fault = fault.name(), "a mirrored request was not answered");
-            worker.mirrors().failed.inc();
+    journal: Box<Journal>,
+}
+
+impl Copy {
+    async fn send(mut self) {
+        let worker = self.under_way.0.clone();
+        let copy = Outgoing {
+            parts: &self.parts,
+            added: None,
+            length: self.length,
+        };
+        let (backend, terms, body) = (&self.backend, &self.terms, self.body);
+        let answer = forward(&worker, backend, &copy, body, terms, &mut self.journal).await;
+        match answer {
+            Ok(exchanged) => {
+                worker.mirrors().answered.inc();
+                read_away(&worker, exchanged, self.journal).await;
+            }
+            Err(fault) => {
+                tracing::debug!(fault = fault.name(), "a mirrored request was not answered");
+                let mirrors = worker.mirrors();
+                match self.outcome.and_then(|outcome| outcome.end()) {
+                    Some(End::TooLarge) => mirrors.too_large.inc(),
+                    Some(End::NoRoom) => mirrors.dropped.inc(),
+                    _ => mirrors.failed.inc(),
+                }
+            }
         }
     }
 }

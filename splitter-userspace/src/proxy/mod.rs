@@ -4,11 +4,14 @@
 //! (check, find, decide) → [`forward`] (pick, connect, exchange, retry) → [`body`] (stream back) →
 //! [`journal`] (count, log).
 
+#[doc(hidden)]
+pub mod apart;
 mod body;
 mod client;
 mod clock;
 mod codec;
 mod conn;
+mod copied;
 mod fallback;
 mod fault;
 mod flush;

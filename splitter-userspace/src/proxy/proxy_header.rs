@@ -103,6 +103,24 @@ fn gone(_: io::Error) -> NoHeader {
     NoHeader::Gone
 }
 
+/// A header's length and the addresses that it names, if all of it is there.
+pub type Parsed = Option<(usize, Option<[SocketAddr; 2]>)>;
+
+/// Reads what is there of a header.
+pub fn parsed(data: &[u8]) -> Result<Parsed, NoHeader> {
+    Ok(match parse(data)? {
+        Progress::Partial => None,
+        Progress::Whole(length, Claim::Own) => Some((length, None)),
+        Progress::Whole(
+            length,
+            Claim::Proxied {
+                source,
+                destination,
+            },
+        ) => Some((length, Some([source, destination]))),
+    })
+}
+
 /// Reads what is there of a header. Bytes behind it do not matter.
 fn parse(data: &[u8]) -> Result<Progress, NoHeader> {
     let version2 = data.len().min(SIGNATURE.len());

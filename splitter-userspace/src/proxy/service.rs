@@ -28,7 +28,7 @@ use super::target;
 use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::{Place, Worker};
-use crate::model::{self, Backend};
+use crate::model::{self, Backend, Policy};
 use crate::routing::{Aim, Scheme, Wanted};
 
 /// Answers `request`. An error ends the connection without an answer: there is nobody to read it.
@@ -41,7 +41,7 @@ pub async fn serve(
     let request_id = worker.request_id(&client, &parts.headers);
     let current = worker.current();
     let mut journal = Journal::begin(&worker, &client, &current, &parts, request_id.clone());
-    let body = RequestBody::new(body, &client, worker.timeouts().read);
+    let mut body = RequestBody::new(body, &client, worker.timeouts().read);
     journal.upload = body.upload();
     let entered = enter(&worker, &client, &mut parts, &mut journal);
     let entered = match entered {
@@ -72,7 +72,7 @@ pub async fn serve(
         &client,
         entered,
         &mut parts,
-        &body,
+        &mut body,
         &mut journal,
         &request_id,
     ) {
@@ -244,7 +244,7 @@ fn prepare(
     client: &Rc<Client>,
     entered: Entered,
     parts: &mut request::Parts,
-    body: &RequestBody,
+    body: &mut RequestBody,
     journal: &mut Journal,
     request_id: &HeaderValue,
 ) -> Result<Prepared, Refusal> {
@@ -281,7 +281,8 @@ fn prepare(
     // What the default backend is sent, and how it is spoken to, is nothing for the pods.
     let split = split.filter(|_| !stands_in);
     let mirrors = split.map_or(&[][..], |it| &it.mirrors);
-    let plain = policy.is_none() && mirrors.is_empty();
+    let changed = policy.is_some_and(Policy::changes_requests);
+    let plain = !(changed || stands_in || http2) && mirrors.is_empty();
     let mut prepared = Prepared {
         upgrade: None,
         backend,
@@ -326,11 +327,11 @@ fn prepare(
             certified.tell(parts);
         }
         if http2 {
-            http2::into_http2(parts)?;
+            http2::into_http2(parts, prepared.terms.tls.is_some())?;
         }
     }
     let (backend_terms, length) = (&prepared.terms, prepared.length);
-    mirror::copy(worker, mirrors, parts, length, backend_terms, journal);
+    mirror::copy(worker, mirrors, parts, body, length, backend_terms, journal);
     Ok(prepared)
 }
 
@@ -463,11 +464,13 @@ fn answer(
     close_if_draining(worker, client, &mut parts.headers);
     set_hsts(worker, &journal, &mut parts.headers);
     journal.answer(parts.status.as_u16(), None);
+    let policy = journal.location().and_then(|it| it.policy.as_deref());
+    let pace = policy.and_then(|policy| policy.pace);
     let body = match from {
         From::Http1(upstream) => AnswerBody::stream(upstream, worker.pool(), journal),
         From::Http2(body, hold) => AnswerBody::http2(body, hold, journal),
     };
-    Ok(Response::from_parts(parts, body))
+    Ok(Response::from_parts(parts, body.paced(pace)))
 }
 
 /// Passes a 101 on and has the connection become a tunnel behind it.

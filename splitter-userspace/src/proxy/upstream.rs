@@ -93,6 +93,36 @@ pub fn is_tls_failure(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|error| error.is::<NoTls>())
 }
 
+/// A connection that failed in the same way, for those who waited for it.
+pub fn same_failure(error: &io::Error) -> io::Error {
+    match is_tls_failure(error) {
+        true => io::Error::other(NoTls(error.kind().into())),
+        false => error.kind().into(),
+    }
+}
+
+/// A new connection to `endpoint`, with TLS if `terms` want it. It may hold writes for `send`.
+pub async fn connect(
+    endpoint: SocketAddr,
+    terms: &Terms,
+    send: Duration,
+    clock: &Rc<Clock>,
+    flusher: &Rc<Flusher>,
+) -> io::Result<Rc<Socket>> {
+    let until = Instant::now() + terms.connect;
+    let socket = Socket::connect(endpoint, terms.connect, send, clock, flusher).await?;
+    if let Some(tls) = &terms.tls {
+        let tls = tls.connection().map_err(HandshakeError::Tls);
+        let left = until.saturating_duration_since(Instant::now());
+        let secured = match tls {
+            Ok(tls) => socket.secure_as_client(tls, left).await,
+            Err(error) => Err(error),
+        };
+        secured.map_err(tls_failure)?;
+    }
+    Ok(socket)
+}
+
 impl Upstream {
     /// Connects to `endpoint`, with TLS if `terms` want it.
     pub async fn connect(
@@ -101,18 +131,7 @@ impl Upstream {
         clock: &Rc<Clock>,
         flusher: &Rc<Flusher>,
     ) -> io::Result<Box<Self>> {
-        let (connect, send) = (terms.connect, terms.send);
-        let until = Instant::now() + connect;
-        let socket = Socket::connect(endpoint, connect, send, clock, flusher).await?;
-        if let Some(tls) = &terms.tls {
-            let tls = tls.connection().map_err(HandshakeError::Tls);
-            let left = until.saturating_duration_since(Instant::now());
-            let secured = match tls {
-                Ok(tls) => socket.secure_as_client(tls, left).await,
-                Err(error) => Err(error),
-            };
-            secured.map_err(tls_failure)?;
-        }
+        let socket = connect(endpoint, terms, terms.send, clock, flusher).await?;
         Ok(Box::new(Upstream {
             wire: Wire(socket),
             endpoint,

@@ -7,6 +7,7 @@
 
 mod aim;
 mod alike;
+pub mod answer;
 mod decide;
 mod draw;
 pub mod explain;

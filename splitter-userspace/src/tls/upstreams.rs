@@ -75,6 +75,10 @@ impl UpstreamClient {
             }
         };
         config.enable_sni = wanted.server_name && wanted.name.is_some();
+        if wanted.http2 {
+            // A pod that chooses nothing may speak it all the same: its first frame tells.
+            config.alpn_protocols = vec![b"h2".to_vec()];
+        }
         // Pods share the name but no keys for tickets, and each connection is proven by itself.
         config.resumption = Resumption::disabled();
         Ok(UpstreamClient {

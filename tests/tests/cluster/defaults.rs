@@ -59,6 +59,43 @@ pub fn a_config_map_says_what_holds_for_all(world: &mut World) {
     await_problems(&splitter, &[]);
 }
 
+pub fn fields_of_answers_come_from_a_named_config_map(world: &mut World) {
+    let ns = world.namespace();
+    let _pod = pod(1, "stable");
+    world.put_service(&ns, "stable", 1);
+    let fields = |value: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "fields", "namespace": ns},
+            "data": {"X-Own": value},
+        })
+    };
+    world.put(&fields("a"));
+    let mut ingress = objects::ingress(&ns, "main", "fields.test", "stable");
+    let note = "nginx.ingress.kubernetes.io/custom-headers";
+    ingress["metadata"]["annotations"][note] = format!("{ns}/fields").into();
+    world.put(&ingress);
+    let allowed = "global-allowed-response-headers";
+    world.put(&config_map(&json!({allowed: "X-Own"})));
+    let (settings, mut cluster) = world.settings();
+    cluster.config_map = Some("splitter/splitter".parse().unwrap());
+    let splitter = ClusterSplitter::start((settings, cluster));
+    let await_field = |value: Option<&str>, status: u16| {
+        eventually(&format!("the field is {value:?}"), || {
+            let answer = splitter.get("fields.test");
+            answer.status == status && answer.field("x-own") == value
+        });
+    };
+    await_field(Some("a"), 200);
+    world.put(&fields("b"));
+    await_field(Some("b"), 200);
+    world.remove(&fields("b"));
+    await_field(None, 503);
+    world.remove(&ingress);
+    world.put(&config_map(&json!({})));
+}
+
 fn await_event(world: &World, reason: &str) {
     eventually(&format!("an Event says {reason}"), || {
         let path = "/api/v1/namespaces/splitter/events";

@@ -60,6 +60,10 @@ const TESTS: &[(&str, Test)] = &[
         defaults::a_config_map_says_what_holds_for_all,
     ),
     (
+        "fields_of_answers_come_from_a_named_config_map",
+        defaults::fields_of_answers_come_from_a_named_config_map,
+    ),
+    (
         "a_storm_of_changes_ends_in_the_last_one",
         routing::a_storm_of_changes_ends_in_the_last_one,
     ),

@@ -9,6 +9,7 @@ mod calls;
 mod canary;
 mod codec;
 mod faults;
+mod secure;
 mod server;
 mod streams;
 

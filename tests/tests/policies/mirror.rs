@@ -1,18 +1,23 @@
 //! Copies of requests for a canary.
 
+use std::net::SocketAddr;
+
 use splitter_tests::backend::{Backend, refusing};
 use splitter_tests::eventually;
 use splitter_tests::instance::Splitter;
 use splitter_tests::manifests::Manifests;
+use splitter_tests::noise::Noise;
 
-fn serve(main: &Backend, canary: std::net::SocketAddr, rules: &[(&str, &str)]) -> Splitter {
-    Splitter::start(
-        &Manifests::new()
-            .main("web", "a.test", "/", "app")
-            .canary("web-canary", "a.test", "/", "app-canary", rules)
-            .service("app", &[main.addr()])
-            .service("app-canary", &[canary]),
-    )
+fn serve(main: &Backend, canary: SocketAddr, rules: &[(&str, &str)]) -> Splitter {
+    Splitter::start(&manifests(main, canary, rules))
+}
+
+fn manifests(main: &Backend, canary: SocketAddr, rules: &[(&str, &str)]) -> Manifests {
+    Manifests::new()
+        .main("web", "a.test", "/", "app")
+        .canary("web-canary", "a.test", "/", "app-canary", rules)
+        .service("app", &[main.addr()])
+        .service("app-canary", &[canary])
 }
 
 fn mirrored(splitter: &Splitter, result: &str) -> f64 {
@@ -94,15 +99,100 @@ fn a_canary_that_fails_or_hangs_delays_nobody() {
 }
 
 #[test]
-fn bodies_and_upgrades_are_not_copied() {
+fn bodies_are_copied_as_they_come() {
     let (main, canary) = (Backend::named("main"), Backend::named("canary"));
     let splitter = serve(&main, canary.addr(), &[ALL]);
     let mut client = splitter.client();
-    client.send("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\n\r\nhi");
+    let mut noise = Noise::new(3);
+    for (number, size) in [1, 1000, 60_000, 65_000].into_iter().enumerate() {
+        let body = noise.next(size).to_vec();
+        client.send("POST / HTTP/1.1\r\nHost: a.test\r\n");
+        match number % 2 {
+            0 => {
+                client.send(format!("Content-Length: {size}\r\n\r\n"));
+                client.send(&body);
+            }
+            _ => {
+                client.send("Transfer-Encoding: chunked\r\n\r\n");
+                for part in body.chunks(999) {
+                    client.send(format!("{:x}\r\n", part.len()));
+                    client.send(part);
+                    client.send("\r\n");
+                }
+                client.send("0\r\n\r\n");
+            }
+        }
+        assert_eq!(client.answer("POST").text(), "main");
+        eventually("it is copied", || canary.seen().len() == number + 1);
+        let (original, copy) = (main.last(), canary.last());
+        assert!(original.body == body && copy.body == body, "{size}");
+        assert_eq!(copy.fields, original.fields);
+    }
+    eventually("copies are counted", || {
+        mirrored(&splitter, "answered") == 4.0
+    });
+}
+
+#[test]
+fn large_bodies_and_upgrades_are_not_copied() {
+    const LARGE: usize = (1 << 20) + 1;
+    let (main, canary) = (Backend::named("main"), Backend::named("canary"));
+    let splitter = Splitter::start_with(&manifests(&main, canary.addr(), &[ALL]), super::any_size);
+    let mut client = splitter.client();
+    client.send(format!(
+        "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {LARGE}\r\n\r\n"
+    ));
+    client.send(vec![b'x'; LARGE]);
     assert_eq!(client.answer("POST").text(), "main");
+    assert_eq!(main.last().body.len(), LARGE);
+    assert_eq!(mirrored(&splitter, "too-large"), 1.0);
+    // Of one that does not say how large it is, the canary sees a beginning.
+    client.send("POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send(format!("{LARGE:x}\r\n"));
+    client.send(vec![b'x'; LARGE]);
+    client.send("\r\n0\r\n\r\n");
+    assert_eq!(client.answer("POST").text(), "main");
+    assert_eq!(main.last().body.len(), LARGE);
+    eventually("it is broken off", || {
+        mirrored(&splitter, "too-large") == 2.0
+    });
     let fields = "Connection: upgrade\r\nUpgrade: websocket\r\n";
     assert_eq!(client.get_with("a.test", "/", fields).text(), "main");
-    eventually("both are counted", || mirrored(&splitter, "unfit") == 2.0);
+    eventually("it is counted", || mirrored(&splitter, "unfit") == 1.0);
+    assert_eq!(canary.seen().len(), 0);
+}
+
+#[test]
+fn a_canary_that_takes_no_body_delays_nobody() {
+    let main = Backend::named("main");
+    let deaf = Backend::scripted(|conversation| {
+        // Never reads on, and leaves with the process.
+        if conversation.head().is_some() {
+            std::mem::forget(conversation.stream().try_clone());
+        }
+    });
+    let splitter = serve(&main, deaf.addr(), &[ALL]);
+    let mut client = splitter.client();
+    // More than the canary's socket takes, and than may wait for it.
+    for _ in 0..40 {
+        client.send("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n");
+        client.send(vec![b'x'; 1_000_000]);
+        assert_eq!(client.answer("POST").text(), "main");
+    }
+    assert_eq!(main.seen().len(), 40);
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_ends_the_copy_too() {
+    let (main, canary) = (Backend::named("main"), Backend::named("canary"));
+    let splitter = serve(&main, canary.addr(), &[ALL]);
+    let mut client = splitter.client();
+    client.send("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\nhalf");
+    eventually("both have begun", || {
+        main.connections() == 1 && canary.connections() == 1
+    });
+    drop(client);
+    eventually("it is counted", || mirrored(&splitter, "failed") == 1.0);
     assert_eq!(canary.seen().len(), 0);
 }
 

@@ -53,6 +53,13 @@ pub(super) fn write(report: &Report<'_>, colours: bool, out: &mut impl Write) ->
             writeln!(out, "            asks for {demand}")?;
         }
     }
+    if report.supposed_secrets > 0 {
+        writeln!(
+            out,
+            "no Secrets were given: {} that Ingresses name are taken to be there and good",
+            report.supposed_secrets
+        )?;
+    }
     let sum = &report.summary;
     writeln!(
         out,

@@ -32,6 +32,7 @@ pub use admission::Reviewer;
 pub use connect::ConnectError;
 pub use nodes::NodeFacts;
 pub use scribe::{Served, Written};
+pub(super) use secrets::named as named_secrets;
 pub use signal::{BURST_LIMIT, QUIET};
 
 use super::objects::{Objects, Sourced};
@@ -232,6 +233,8 @@ impl Cluster {
         let also = self.settings.secrets.iter();
         wanted.extend(also.map(|it| (it.namespace.as_str().into(), it.name.as_str().into())));
         let maps = secrets::named_maps(ingresses.iter().map(|it| &**it));
+        // Some that nobody names change all the time, such as those of autoscalers.
+        self.stores.maps.heed(maps.iter().cloned().collect());
         let read = (self.secrets.refresh(wanted), self.maps.refresh(maps));
         let (secrets, maps) = tokio::join!(read.0, read.1);
         secrets && maps

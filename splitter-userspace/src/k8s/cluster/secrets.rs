@@ -32,6 +32,10 @@ pub(super) const AGAIN: Duration = Duration::from_secs(5);
 /// Annotations whose names end so name a Secret, by name or by namespace and name.
 const ANNOTATION_ENDING: &str = "-secret";
 
+/// An annotation that may name a ConfigMap of any namespace, as in ingress-nginx: which of its keys
+/// count is said for the whole cluster.
+const FIELDS: &str = "/custom-headers";
+
 /// Annotations that name a ConfigMap: these endings.
 const MAP_ENDINGS: [&str; 2] = ["-configmap", "/auth-proxy-set-headers"];
 
@@ -137,7 +141,7 @@ fn held<K: Read>(mut object: K) -> Held<K> {
     }
 }
 
-/// The ConfigMaps of their own namespaces that these Ingresses name.
+/// The ConfigMaps that these Ingresses name.
 pub(super) fn named_maps<'a>(ingresses: impl IntoIterator<Item = &'a Ingress>) -> BTreeSet<Key> {
     let mut keys = BTreeSet::new();
     for ingress in ingresses {
@@ -146,6 +150,13 @@ pub(super) fn named_maps<'a>(ingresses: impl IntoIterator<Item = &'a Ingress>) -
         let naming =
             annotations.filter(|(key, _)| MAP_ENDINGS.iter().any(|ending| key.ends_with(ending)));
         keys.extend(naming.filter_map(|(_, value)| own(namespace, value.trim())));
+        let annotations = ingress.metadata.annotations.iter().flatten();
+        let fields = annotations.filter(|(key, _)| key.ends_with(FIELDS));
+        keys.extend(fields.filter_map(|(_, value)| {
+            let value = value.trim();
+            let of = value.split_once('/').map_or(namespace, |(of, _)| of);
+            own(of, value)
+        }));
     }
     keys
 }
@@ -159,7 +170,7 @@ fn own(namespace: &str, text: &str) -> Option<Key> {
 }
 
 /// The Secrets of their own namespaces that these Ingresses name.
-pub(super) fn named<'a>(ingresses: impl IntoIterator<Item = &'a Ingress>) -> BTreeSet<Key> {
+pub(in crate::k8s) fn named<'a>(ingresses: impl IntoIterator<Item = &'a Ingress>) -> BTreeSet<Key> {
     let mut keys = BTreeSet::new();
     for ingress in ingresses {
         let namespace = ingress.metadata.namespace.as_deref().unwrap_or("");
@@ -193,6 +204,8 @@ mod tests {
                 "splitter.io/jwt-jwks-configmap": "keys",
                 "nginx.ingress.kubernetes.io/auth-proxy-set-headers": "shop/headers",
                 "nginx.ingress.kubernetes.io/x-configmap": "other/headers",
+                "nginx.ingress.kubernetes.io/custom-headers": "web/fields",
+                "other/custom-headers": "../../nodes",
             }},
             "spec": {"tls": [
                 {"hosts": ["a.example"], "secretName": "cert"},
@@ -207,7 +220,7 @@ mod tests {
         let expected = expected.map(|(namespace, name)| (namespace.into(), name.into()));
         assert_eq!(found, BTreeSet::from(expected));
         let maps = named_maps([&ingress]);
-        let expected = [("shop", "headers"), ("shop", "keys")];
+        let expected = [("shop", "headers"), ("shop", "keys"), ("web", "fields")];
         let expected = expected.map(|(namespace, name)| (namespace.into(), name.into()));
         assert_eq!(maps, BTreeSet::from(expected));
     }

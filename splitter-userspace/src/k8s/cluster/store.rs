@@ -1,7 +1,7 @@
 //! What the API server last said about the objects of one kind.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::runtime::watcher::Event;
@@ -40,6 +40,8 @@ struct State<K> {
     next: Option<HashMap<Key, Arc<K>>>,
     /// A whole list was read.
     filled: bool,
+    /// Only changes of these are told, if so.
+    heeded: Option<HashSet<Key>>,
 }
 
 impl<K> Default for Store<K> {
@@ -48,6 +50,7 @@ impl<K> Default for Store<K> {
             objects: HashMap::new(),
             next: None,
             filled: false,
+            heeded: None,
         })))
     }
 }
@@ -63,6 +66,11 @@ impl<K> Store<K> {
         self.state().filled = true;
     }
 
+    /// From now on only changes of these are changes: the others are nobody's.
+    pub(super) fn heed(&self, keys: HashSet<Key>) {
+        self.state().heeded = Some(keys);
+    }
+
     /// The objects in no order.
     pub(super) fn all(&self) -> Vec<Arc<K>> {
         self.state().objects.values().cloned().collect()
@@ -75,6 +83,12 @@ impl<K> Store<K> {
 
     fn state(&self) -> MutexGuard<'_, State<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K> State<K> {
+    fn heeds(&self, key: &Key) -> bool {
+        self.heeded.as_ref().is_none_or(|keys| keys.contains(key))
     }
 }
 
@@ -100,18 +114,23 @@ impl<K: Kept> Store<K> {
                 let next = state.next.take().unwrap_or_default();
                 let old = std::mem::replace(&mut state.objects, next);
                 let first = !std::mem::replace(&mut state.filled, true);
-                let change = difference(&old, &state.objects);
+                let change = match &state.heeded {
+                    None => difference(&old, &state.objects),
+                    Some(keys) => difference_in(keys, &old, &state.objects),
+                };
                 if first { Change::Content } else { change }
             }
             Event::Apply(object) => {
                 let (key, object) = kept(object);
-                put(&mut state.objects, key, object)
+                let heeded = state.heeds(&key);
+                let change = put(&mut state.objects, key, object);
+                if heeded { change } else { Change::None }
             }
             Event::Delete(object) => {
                 let (key, _) = kept(object);
                 match state.objects.remove(&key) {
-                    Some(_) => Change::Content,
-                    None => Change::None,
+                    Some(_) if state.heeds(&key) => Change::Content,
+                    _ => Change::None,
                 }
             }
         }
@@ -160,6 +179,20 @@ fn difference<K: Kept>(old: &HashMap<Key, Arc<K>>, new: &HashMap<Key, Arc<K>>) -
         Some(old) if Arc::ptr_eq(old, object) => Change::None,
         Some(old) => compare(&**old, &**object),
         None => Change::Content,
+    });
+    changes.max().unwrap_or(Change::None)
+}
+
+/// The same for some of them.
+fn difference_in<K: Kept>(
+    keys: &HashSet<Key>,
+    old: &HashMap<Key, Arc<K>>,
+    new: &HashMap<Key, Arc<K>>,
+) -> Change {
+    let changes = keys.iter().map(|key| match (old.get(key), new.get(key)) {
+        (None, None) => Change::None,
+        (Some(old), Some(new)) => compare(&**old, &**new),
+        _ => Change::Content,
     });
     changes.max().unwrap_or(Change::None)
 }

@@ -127,3 +127,22 @@ fn a_list_that_breaks_off_changes_nothing() {
     assert_eq!(list(&store, &again).last(), Some(&Change::None));
     assert!(store.get(&key("c")).is_none());
 }
+
+#[test]
+fn a_change_of_what_nobody_heeds_is_none() {
+    let store = Store::default();
+    store.heed(HashSet::from([key("a")]));
+    let all = [
+        ingress("a", "x", "192.0.2.1", 1),
+        ingress("b", "x", "192.0.2.1", 1),
+    ];
+    list(&store, &all);
+    let apply = |name| store.apply(Event::Apply(ingress(name, "y", "192.0.2.1", 2)));
+    assert_eq!([apply("a"), apply("b")], [Change::Content, Change::None]);
+    let gone = |name| store.apply(Event::Delete(ingress(name, "y", "192.0.2.1", 2)));
+    assert_eq!([gone("b"), gone("a")], [Change::None, Change::Content]);
+    list(&store, &all[..1]);
+    assert_eq!(list(&store, &all).last(), Some(&Change::None));
+    assert_eq!(list(&store, &all[1..]).last(), Some(&Change::Content));
+    assert_eq!(store.all().len(), 1);
+}

@@ -33,6 +33,11 @@ impl Annotation<'_> {
             .is_some_and(|rest| rest.starts_with('/'))
     }
 
+    /// Without the prefix.
+    pub(super) fn name(&self) -> &'_ str {
+        self.key.rsplit_once('/').map_or(self.key, |(_, name)| name)
+    }
+
     /// The field name for Problems.
     pub(super) fn field(&self) -> String {
         format!("metadata.annotations.{}", self.key)

@@ -21,7 +21,7 @@ const LIMITED: (&str, &str, &str) = (
     "a client is an IPv4 address, or the /64 network of an IPv6 address",
 );
 
-const NARROWER: [Narrower; 9] = [
+const NARROWER: [Narrower; 10] = [
     Narrower {
         annotation: "auth-type",
         when: |_, value| value.trim() == "basic",
@@ -70,6 +70,13 @@ const NARROWER: [Narrower; 9] = [
         code: "body-not-repeated",
         there: "requests with a body are sent to a further pod after they were sent to one",
         here: "only those without a body are; one with a body, while nothing of it was sent",
+    },
+    Narrower {
+        annotation: "proxy-redirect-to",
+        when: |_, value| value.trim().starts_with('/'),
+        code: "redirect-stays-relative",
+        there: "a path in Location is made a URL with the client's host",
+        here: "it stays a path",
     },
 ];
 

@@ -96,6 +96,8 @@ pub(super) fn read<'a>(defaults: &'a Defaults, problems: &mut Problems) -> Value
                 let what = format!("{value:?} is no status from {low} to {high}");
                 problems.error(&subject, field(key), "default-invalid", what, UNSET);
             }
+        } else if name == policy::ALLOWED_HEADERS {
+            values.insert(name, value);
         } else if KEYS.contains(&name) && policy::is_supported(name) {
             if is_good(key, name, value, &subject, problems) {
                 values.insert(name, value);

@@ -42,7 +42,7 @@ pub enum Protocol {
     /// HTTP/1.0: one request a connection, no chunked request bodies.
     #[serde(rename = "HTTP/1.0")]
     Http10,
-    /// HTTP/2 in cleartext with prior knowledge (RFC 9113 3.3).
+    /// HTTP/2: in cleartext with prior knowledge (RFC 9113 3.3), or over TLS.
     #[serde(rename = "GRPC")]
     Grpc,
 }

@@ -5,6 +5,7 @@
 
 mod addresses;
 mod affinity;
+mod answer;
 mod balance;
 mod client_cert;
 mod cors;
@@ -28,6 +29,7 @@ use super::BackendKey;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
+pub use answer::{AnswerEdits, CustomHeaders, Pace, Replace};
 pub use balance::{Balance, HashBy, HashPart};
 pub use client_cert::{ClientCert, ClientVerify};
 pub use cors::{Cors, Origin, Origins};
@@ -91,6 +93,15 @@ pub struct Policy {
     /// The most bytes that a request's body may have (`proxy-body-size`); 0: as many as it likes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_max: Option<u64>,
+    /// What is changed in the pods' answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AnswerEdits>,
+    /// Fields of every answer.
+    #[serde(skip_serializing_if = "CustomHeaders::is_empty")]
+    pub headers: CustomHeaders,
+    /// How fast one answer may go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
     /// Its requests are not in the access log (`enable-access-log: "false"`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unlogged: bool,
@@ -116,5 +127,37 @@ impl Policy {
     /// Behind a pointer; none when it says nothing.
     pub fn into_shared(self) -> Option<Arc<Policy>> {
         (self != Policy::default()).then(|| Arc::new(self))
+    }
+
+    /// Whether pods may be sent other fields or another target than they would be without it. Where
+    /// not, requests go on without being taken apart.
+    pub fn changes_requests(&self) -> bool {
+        let Policy {
+            rewrite,
+            error_pages,
+            upstream_host,
+            client_cert,
+            guards,
+            exchange,
+            // These answer by themselves, or let the request pass as it is.
+            redirect: _,
+            https: _,
+            fallback: _,
+            addresses: _,
+            cors: _,
+            limits: _,
+            upstream_tls: _,
+            body_max: _,
+            answer: _,
+            headers: _,
+            pace: _,
+            unlogged: _,
+        } = self;
+        rewrite.is_some()
+            || error_pages.is_some()
+            || upstream_host.is_some()
+            || client_cert.is_some()
+            || guards.is_some()
+            || exchange.protocol != Protocol::Http11
     }
 }

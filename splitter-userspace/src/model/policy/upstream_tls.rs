@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::model::ObjectRef;
 
-/// How TLS is spoken with pods (`backend-protocol: HTTPS`). Two that are equal are one identity:
+/// How TLS is spoken with pods (`backend-protocol: HTTPS` or `GRPCS`). Two that are equal are one identity:
 /// their connections may be shared, and no others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct UpstreamTls {
@@ -18,4 +18,7 @@ pub struct UpstreamTls {
     pub name: Option<Arc<str>>,
     /// Whether pods are told the name (`proxy-ssl-server-name`).
     pub server_name: bool,
+    /// Whether HTTP/2 is what is offered to them (`GRPCS`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub http2: bool,
 }

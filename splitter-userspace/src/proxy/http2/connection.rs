@@ -19,6 +19,7 @@ use crate::proxy::flush::Flusher;
 use crate::proxy::io::poll_fill;
 use crate::proxy::socket::Socket;
 use crate::proxy::terms::Terms;
+use crate::proxy::upstream;
 
 /// Streams on one connection, unless the pod allows fewer.
 const STREAMS_MAX: usize = 100;
@@ -63,7 +64,7 @@ impl Connection {
         clock: &Rc<Clock>,
         flusher: &Rc<Flusher>,
     ) -> io::Result<Rc<Self>> {
-        let socket = Socket::connect(endpoint, terms.connect, send, clock, flusher).await?;
+        let socket = upstream::connect(endpoint, terms, send, clock, flusher).await?;
         socket.probe_peer();
         let ear = Rc::<Ear>::default();
         let io = Http2Io {

@@ -1,7 +1,8 @@
-//! HTTP/2 towards pods (`backend-protocol: GRPC`): cleartext with prior knowledge (RFC 9113 3.3).
+//! HTTP/2 towards pods (`backend-protocol: GRPC`, `GRPCS`): cleartext with prior knowledge (RFC 9113
+//! 3.3), or over TLS.
 //!
 //! Unlike HTTP/1 connections, these are shared by requests: each worker has its own to each
-//! Endpoint ([`pool`]), driven by a task of their own ([`connection`]), and a request borrows a
+//! Endpoint and TLS identity ([`pool`]), driven by a task of their own ([`connection`]), and a request borrows a
 //! stream of one ([`stream`]). hyper does the framing and the flow control: a frame is asked of the
 //! client's body when the pod's window has room, and of the pod when the client has taken the last
 //! one.

@@ -1,6 +1,6 @@
-//! A worker's HTTP/2 connections, by Endpoint.
+//! A worker's HTTP/2 connections, by Endpoint and TLS identity.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -15,8 +15,9 @@ use crate::config::Timeouts;
 use crate::proxy::clock::{Clock, TICK, Tick};
 use crate::proxy::flush::Flusher;
 use crate::proxy::terms::Terms;
+use crate::proxy::upstream;
 
-/// Connections of one worker to one Endpoint.
+/// Connections of one worker to one Endpoint, of one identity.
 const CONNECTIONS_MAX: usize = 64;
 
 /// See the module's text.
@@ -27,8 +28,11 @@ pub struct Http2Pool {
     idle: Tick,
     /// For which a pod may take nothing.
     send: Duration,
-    endpoints: RefCell<HashMap<SocketAddr, Entry, foldhash::fast::RandomState>>,
+    endpoints: RefCell<HashMap<Key, Entry, foldhash::fast::RandomState>>,
 }
+
+/// An Endpoint, and the [identity](Terms::identity) that connections were opened with.
+type Key = (SocketAddr, u64);
 
 #[derive(Default)]
 struct Entry {
@@ -41,7 +45,7 @@ struct Entry {
 #[derive(Default)]
 struct Coming {
     done: Notify,
-    failed: Cell<Option<io::ErrorKind>>,
+    failed: RefCell<Option<io::Error>>,
 }
 
 /// Why there is no stream.
@@ -88,8 +92,9 @@ impl Http2Pool {
     /// A stream to `endpoint`, on a connection that stands or on a new one.
     pub async fn open(&self, endpoint: SocketAddr, terms: &Terms) -> Result<Opened, OpenError> {
         let mut connect = None;
+        let key = (endpoint, terms.identity());
         loop {
-            match self.step(endpoint) {
+            match self.step(key) {
                 Step::Use(connection) => {
                     let stream = Stream::new(&self.clock, terms);
                     let hold = Hold::new(&connection, &stream);
@@ -98,22 +103,22 @@ impl Http2Pool {
                 Step::Full => return Err(OpenError::Full),
                 Step::Wait(coming) => {
                     coming.done.notified().await;
-                    if let Some(kind) = coming.failed.get() {
-                        return Err(OpenError::Io(kind.into()));
+                    if let Some(error) = &*coming.failed.borrow() {
+                        return Err(OpenError::Io(upstream::same_failure(error)));
                     }
                 }
                 Step::Connect(coming) => {
                     let began = Instant::now();
-                    self.connect(endpoint, terms, coming).await?;
+                    self.connect(key, terms, coming).await?;
                     connect = Some(began.elapsed());
                 }
             }
         }
     }
 
-    fn step(&self, endpoint: SocketAddr) -> Step {
+    fn step(&self, key: Key) -> Step {
         let mut endpoints = self.endpoints.borrow_mut();
-        let entry = endpoints.entry(endpoint).or_default();
+        let entry = endpoints.entry(key).or_default();
         let with_room = entry.connections.iter().find(|it| it.has_room());
         if let Some(connection) = with_room {
             return Step::Use(connection.clone());
@@ -130,26 +135,21 @@ impl Http2Pool {
         Step::Connect(coming)
     }
 
-    async fn connect(
-        &self,
-        endpoint: SocketAddr,
-        terms: &Terms,
-        coming: Rc<Coming>,
-    ) -> Result<(), OpenError> {
+    async fn connect(&self, key: Key, terms: &Terms, coming: Rc<Coming>) -> Result<(), OpenError> {
         let arrival = Arrival {
             pool: self,
-            endpoint,
+            key,
             coming,
         };
-        match Connection::connect(endpoint, terms, self.send, &self.clock, &self.flusher).await {
+        match Connection::connect(key.0, terms, self.send, &self.clock, &self.flusher).await {
             Ok(connection) => {
                 let mut endpoints = self.endpoints.borrow_mut();
-                let entry = endpoints.entry(endpoint).or_default();
+                let entry = endpoints.entry(key).or_default();
                 entry.connections.push(connection);
                 Ok(())
             }
             Err(error) => {
-                arrival.coming.failed.set(Some(error.kind()));
+                *arrival.coming.failed.borrow_mut() = Some(upstream::same_failure(&error));
                 Err(OpenError::Io(error))
             }
         }
@@ -171,13 +171,13 @@ impl Http2Pool {
 /// Tells those who wait that a connection is there, has failed, or was given up.
 struct Arrival<'a> {
     pool: &'a Http2Pool,
-    endpoint: SocketAddr,
+    key: Key,
     coming: Rc<Coming>,
 }
 
 impl Drop for Arrival<'_> {
     fn drop(&mut self) {
-        if let Some(entry) = self.pool.endpoints.borrow_mut().get_mut(&self.endpoint) {
+        if let Some(entry) = self.pool.endpoints.borrow_mut().get_mut(&self.key) {
             entry.coming = None;
         }
         self.coming.done.notify_waiters();

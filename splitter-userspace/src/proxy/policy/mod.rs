@@ -3,11 +3,13 @@
 //! (the pod's: [`answered`]; everyone: [`dress`]). A Location without a policy passes by.
 
 pub mod affinity;
+mod answer;
 mod auth;
 mod body;
 mod client_cert;
 mod cors;
 mod limits;
+mod pace;
 mod redirect;
 mod reply;
 mod rewrite;
@@ -21,6 +23,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, Version, request, response};
 pub use auth::{Cookies, Gatekeeper, Guest, authorise};
 pub use body::admit;
 pub use client_cert::{Certified, Verdict, certify, is_own_field, same_host};
+pub use pace::Pacer;
 pub use reply::{Refusal, Reply};
 pub use rewrite::Rewritten;
 
@@ -95,6 +98,7 @@ pub fn dress(policy: &Policy, passage: &Passage, status: StatusCode, headers: &m
     if let Some(cors) = &policy.cors {
         cors::set(cors, passage.allowed.as_ref(), headers);
     }
+    answer::set(&policy.headers, headers);
 }
 
 /// Makes the request what the pods of the Location are to see.
@@ -117,6 +121,9 @@ pub fn answered(journal: &Journal, parts: &mut response::Parts) {
     let Some(location) = journal.location() else {
         return;
     };
+    if let Some(edits) = location.policy.as_ref().and_then(|it| it.answer.as_ref()) {
+        answer::edit(edits, &mut parts.headers);
+    }
     if let (Some(policy), Some(decision)) = (&location.split.policy, journal.decision)
         && let Some(name) = &policy.response_header
         && let Some(variant) = location.split.variants.get(decision.variant)

@@ -4,16 +4,19 @@
 mod access_log;
 mod addresses;
 pub(super) mod affinity;
+mod answer;
 mod auth;
 pub(super) mod balance;
 mod body;
 mod client_cert;
 mod cors;
+mod custom_headers;
 mod error_pages;
 mod exchange;
 mod flag;
 mod https;
 mod limits;
+mod pace;
 mod protocol;
 mod redirect;
 mod retry;
@@ -33,6 +36,7 @@ use crate::model::{BackendFault, Balance, Policy};
 
 pub(super) use auth::{ExternalWish, GLOBAL, is_open};
 pub(super) use client_cert::asks_for_certificate;
+pub(super) use custom_headers::ALLOWED as ALLOWED_HEADERS;
 pub(super) use https::HttpsTerms;
 pub(super) use rewrite::PathTerms;
 pub(super) use service_upstream::service_upstream;
@@ -82,6 +86,7 @@ const SUPPORTED: &[&str] = &[
     "cors-allow-origin",
     "cors-expose-headers",
     "cors-max-age",
+    "custom-headers",
     "custom-http-errors",
     "default-backend",
     "denylist-source-range",
@@ -110,6 +115,8 @@ const SUPPORTED: &[&str] = &[
     "limit-allowlist",
     "limit-burst-multiplier",
     "limit-connections",
+    "limit-rate",
+    "limit-rate-after",
     "limit-rpm",
     "limit-rps",
     "limit-whitelist",
@@ -123,12 +130,16 @@ const SUPPORTED: &[&str] = &[
     "proxy-buffers-number",
     "proxy-busy-buffers-size",
     "proxy-connect-timeout",
+    "proxy-cookie-domain",
+    "proxy-cookie-path",
     "proxy-http-version",
     "proxy-max-temp-file-size",
     "proxy-next-upstream",
     "proxy-next-upstream-timeout",
     "proxy-next-upstream-tries",
     "proxy-read-timeout",
+    "proxy-redirect-from",
+    "proxy-redirect-to",
     "proxy-request-buffering",
     "proxy-send-timeout",
     "proxy-ssl-name",
@@ -202,6 +213,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         exchange.protocol = protocol;
     }
     let upstream_tls = closed.unless(upstream_tls::read(view, problems));
+    let headers = closed.unless(custom_headers::read(view, problems));
     let broken = paths.broken.then_some(BackendFault::RewriteInvalid);
     MainPolicy {
         closed: closed.0.or(broken),
@@ -223,6 +235,9 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
             exchange,
             upstream_tls,
             body_max: body::read(view, problems),
+            answer: answer::read(view, problems),
+            headers,
+            pace: pace::read(view, problems),
             unlogged: access_log::is_off(view, problems),
         },
         split: SplitWish {

@@ -19,14 +19,15 @@ pub(super) fn read(
     match &*annotation.value.trim().to_ascii_uppercase() {
         // What is spoken over TLS is the same.
         "HTTP" | "HTTPS" => Ok(None),
-        "GRPC" => Ok(Some(Protocol::Grpc)),
+        "GRPC" | "GRPCS" => Ok(Some(Protocol::Grpc)),
         _ => {
             problems.error(
                 &view.subject,
                 annotation.field(),
                 "protocol-unsupported",
                 format!(
-                    "the protocol {:?} towards pods is not supported, only HTTP, HTTPS and GRPC are",
+                    "the protocol {:?} towards pods is not supported, only HTTP, HTTPS, GRPC and GRPCS \
+                     are",
                     annotation.value
                 ),
                 "every path of the Ingress answers 503",
@@ -36,8 +37,12 @@ pub(super) fn read(
     }
 }
 
-/// Whether pods are spoken to over TLS.
-pub(super) fn is_https(view: &View<'_>) -> bool {
-    let annotation = view.annotations.get("backend-protocol");
-    annotation.is_some_and(|it| it.value.trim().eq_ignore_ascii_case("HTTPS"))
+/// What is spoken to pods over TLS, if anything is.
+pub(super) fn over_tls(view: &View<'_>) -> Option<Protocol> {
+    let annotation = view.annotations.get("backend-protocol")?;
+    match &*annotation.value.trim().to_ascii_uppercase() {
+        "HTTPS" => Some(Protocol::Http11),
+        "GRPCS" => Some(Protocol::Grpc),
+        _ => None,
+    }
 }

@@ -1,4 +1,4 @@
-//! TLS towards pods: `backend-protocol: HTTPS` and `proxy-ssl-*`. What cannot be read closes the
+//! TLS towards pods: `backend-protocol: HTTPS` or `GRPCS`, and `proxy-ssl-*`. What cannot be read closes the
 //! Ingress: pods are never spoken to in cleartext instead, nor without the proof that is asked for.
 
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use crate::k8s::translate::View;
 use crate::k8s::translate::annotations::Annotation;
 use crate::k8s::translate::host;
 use crate::k8s::translate::report::Problems;
-use crate::model::{BackendFault, HostPattern, ObjectRef, UpstreamTls};
+use crate::model::{BackendFault, HostPattern, ObjectRef, Protocol, UpstreamTls};
 
 const SECRET: &str = "proxy-ssl-secret";
 const VERIFY: &str = "proxy-ssl-verify";
@@ -24,14 +24,15 @@ pub(super) fn read(
     view: &View<'_>,
     problems: &mut Problems,
 ) -> Result<Option<UpstreamTls>, BackendFault> {
-    if !protocol::is_https(view) {
+    let Some(spoken) = protocol::over_tls(view) else {
         return Ok(None);
-    }
+    };
     let tls = UpstreamTls {
         verify: switch(view, VERIFY, problems)?,
         server_name: switch(view, SERVER_NAME, problems)?,
         name: name(view, problems)?,
         secret: secret(view, problems)?,
+        http2: spoken == Protocol::Grpc,
     };
     if tls.verify
         && let Some(annotation) = view.annotations.get(VERIFY)

@@ -42,8 +42,8 @@ pub(super) const ROWS: &[Row] = rows! {
     "limit-allowlist" Ingress Works "addresses and ranges, separated by commas" "nobody" "nobody is exempt; reported" "home";
     "limit-burst-multiplier" Ingress Works "a whole number from 0 on" "5" "5; reported" "x";
     "limit-connections" Ingress Differs "requests at once of one client; 0 is no limit" "0" "no limit; reported. An IPv6 client is its /64" "x";
-    "limit-rate" Location Ignored "bytes a second" "0" "reported; no limit" "";
-    "limit-rate-after" Location Ignored "bytes" "0" "reported; no limit" "";
+    "limit-rate" Location Works "kilobytes a second of one answer; 0 is no limit" "0" "no limit; reported" "1m";
+    "limit-rate-after" Location Works "kilobytes of an answer that go before `limit-rate` counts" "0" "0; reported" "1m";
     "limit-rpm" Ingress Differs "requests a minute of one client; 0 is no limit" "0" "no limit; reported. An IPv6 client is its /64" "x";
     "limit-rps" Ingress Differs "requests a second of one client; 0 is no limit" "0" "no limit; reported. An IPv6 client is its /64" "x";
     "limit-whitelist" Ingress Works "the older name of `limit-allowlist`" "nobody" "nobody is exempt; reported" "home";

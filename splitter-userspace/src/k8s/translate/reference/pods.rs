@@ -1,7 +1,7 @@
 use super::{Row, rows};
 
 pub(super) const ROWS: &[Row] = rows! {
-    "backend-protocol" Pods Differs "`HTTP`, `HTTPS`, `GRPC`" "`HTTP`" "every path answers 503, with `GRPCS`, `AUTO_HTTP` and `FCGI` too; reported" "FCGI";
+    "backend-protocol" Pods Differs "`HTTP`, `HTTPS`, `GRPC`, `GRPCS`" "`HTTP`" "every path answers 503, with `AUTO_HTTP` and `FCGI` too; reported" "FCGI";
     "client-body-buffer-size" Pods Accepted "a size" "" "bodies are streamed; reported" "1k";
     "connection-proxy-header" Pods Ignored "text" "" "reported" "";
     "fastcgi-index" Pods Ignored "a file" "none" "reported" "";
@@ -21,11 +21,11 @@ pub(super) const ROWS: &[Row] = rows! {
     "proxy-request-buffering" Pods Accepted "`on`, `off`" "off" "bodies are streamed; reported but for `off`" "on";
     "proxy-send-timeout" Pods Works "seconds from 1 on" "60 (`--send-timeout`)" "it counts as not set; reported" "1m";
     "proxy-ssl-ciphers" Pods Ignored "ciphers" "" "reported" "";
-    "proxy-ssl-name" Pods Works "a DNS name or an IP address" "" "with `HTTPS`, every path answers 503; reported" "";
+    "proxy-ssl-name" Pods Works "a DNS name or an IP address" "" "with `HTTPS` or `GRPCS`, every path answers 503; reported" "";
     "proxy-ssl-protocols" Pods Ignored "versions" "" "reported" "";
-    "proxy-ssl-secret" Pods Differs "namespace/name with `ca.crt`, or `tls.crt` and `tls.key`, or all" "none" "with `HTTPS`, every path answers 503; reported" "";
-    "proxy-ssl-server-name" Pods Differs "`on`, which needs proxy-ssl-name; `off`" "off" "with `HTTPS`, every path answers 503; reported" "";
-    "proxy-ssl-verify" Pods Differs "`on`, which needs a `ca.crt` and proxy-ssl-name; `off`" "off" "with `HTTPS`, every path answers 503; reported" "";
+    "proxy-ssl-secret" Pods Differs "namespace/name with `ca.crt`, or `tls.crt` and `tls.key`, or all" "none" "with `HTTPS` or `GRPCS`, every path answers 503; reported" "";
+    "proxy-ssl-server-name" Pods Differs "`on`, which needs proxy-ssl-name; `off`" "off" "with `HTTPS` or `GRPCS`, every path answers 503; reported" "";
+    "proxy-ssl-verify" Pods Differs "`on`, which needs a `ca.crt` and proxy-ssl-name; `off`" "off" "with `HTTPS` or `GRPCS`, every path answers 503; reported" "";
     "proxy-ssl-verify-depth" Pods Ignored "a number" "1" "reported" "";
     "service-upstream" Pods Works "true, false; a canary has its own" "false" "it counts as not set; reported" "perhaps";
     "upstream-hash-by" Pods Differs "text with `$request_uri`, `$uri`, `$args`, `$host`, `$remote_addr`, `$request_method`, `$http_…`, `$cookie_…`, `$arg_…` (at most 32 parts); a canary has its own" "none" "round robin; reported. Other variables are not supported" "$nope";

@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = rows! {
     "canary-by-header-value" Canary Differs "letters, digits, `-._~/:` and blanks" "no rule" "the rule never matches; reported (ingress-nginx falls back to always/never)" "a,b";
     "canary-weight" Canary Works "a whole number from 0 to the total" "0" "0; reported" "10%";
     "canary-weight-total" Canary Differs "a whole number from 1 on" "100" "100; reported. Below 100 it is honoured as written (ingress-nginx takes 100)" "x";
-    "custom-headers" Location Ignored "a ConfigMap" "none" "reported" "";
+    "custom-headers" Location Works "NAMESPACE/NAME of a ConfigMap; its headers must be among `global-allowed-response-headers` of the defaults" "none" "503; reported" "nobody";
     "custom-http-errors" Location Differs "statuses from 300 to 599, separated by commas; beside `default-backend`" "none" "that status is left out; reported. Without `default-backend` on the Ingress answers are passed on as they are (ingress-nginx: pages of the controller's own backend)" "200";
     "default-backend" Location Works "a Service of the Ingress's namespace, by its first port: answers while there is no endpoint, and for `custom-http-errors`" "none" "503; reported" "nobody";
     "disable-proxy-intercept-errors" Location Works "true, false" "false" "false; reported" "perhaps";
@@ -31,10 +31,10 @@ pub(super) const ROWS: &[Row] = rows! {
     "permanent-redirect" Location Works "a URL" "none" "no redirect; reported" "a b";
     "permanent-redirect-code" Location Works "300 to 308" "301" "301; reported" "200";
     "preserve-trailing-slash" Location Works "true, false" "false" "false; reported" "perhaps";
-    "proxy-cookie-domain" Location Ignored "two domains" "off" "reported" "";
-    "proxy-cookie-path" Location Ignored "two paths" "off" "reported" "";
-    "proxy-redirect-from" Location Ignored "a URL, `default`, `off`" "off" "reported" "";
-    "proxy-redirect-to" Location Ignored "a URL, `default`, `off`" "off" "reported" "";
+    "proxy-cookie-domain" Location Differs "`off`, or two domains with a blank between them; no regular expressions" "`off`" "cookies stay as they are; reported" "inner";
+    "proxy-cookie-path" Location Differs "`off`, or two paths with a blank between them; no regular expressions" "`off`" "cookies stay as they are; reported" "/inner";
+    "proxy-redirect-from" Location Differs "what Location begins with, beside `proxy-redirect-to`; `off` and `default` are the same; no regular expressions" "`off`" "Location stays as it is; reported" "~x";
+    "proxy-redirect-to" Location Differs "what it begins with instead, beside `proxy-redirect-from`; a path stays one (ingress-nginx makes a URL of it)" "`off`" "Location stays as it is; reported" "/x";
     "relative-redirects" Location Ignored "true, false" "false" "reported" "";
     "rewrite-target" Location Differs "a path, `$1` for captures (at most 16 variables)" "none" "503; reported, as for an element `..` in it. Patterns stay with the Ingress, unless `--strict-nginx` (ingress-nginx: all paths of the host)" "/a b";
     "server-alias" Host Differs "hosts, separated by commas; no regular expressions" "none" "that host is left out; reported" "~x";

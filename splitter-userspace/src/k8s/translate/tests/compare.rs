@@ -48,7 +48,7 @@ fn what_is_the_same_is_unchanged() {
 fn what_is_missing_or_wrong_needs_work() {
     let all = [
         main("a").note("auth-url", "x").on("a", "/", "m"),
-        main("b").note("limit-rate", "5").on("b", "/", "m"),
+        main("b").note("mirror-target", "x").on("b", "/", "m"),
         main("c").on("c", "/", "nobody"),
         canary("k").weight("5").on("nowhere", "/", "c"),
     ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 
 use super::support::{Ing, canary, main, objects};
-use crate::config::ClassSettings;
+use crate::config::{ClassSettings, Defaults};
 use crate::k8s::{Objects, Resolution, Translator, translate};
 
 /// Sequences of changes; each begins with nothing.
@@ -31,7 +31,7 @@ const KINDS: [&str; 3] = ["Exact", "Prefix", "ImplementationSpecific"];
 const SERVICES: [&str; 5] = ["m", "n", "c", "d", "away"];
 
 /// Annotations that have a say in more than their own path, and some that have not.
-const NOTES: [(&str, &[&str]); 14] = [
+const NOTES: [(&str, &[&str]); 15] = [
     ("server-alias", &["c.test", "d.test,x.b.test", "?"]),
     ("from-to-www-redirect", &["true", "perhaps"]),
     ("use-regex", &["true"]),
@@ -46,6 +46,7 @@ const NOTES: [(&str, &[&str]); 14] = [
     ("auth-url", &["http://x"]),
     ("limit-rps", &["5", "many"]),
     ("canary-by-header", &["x-c"]),
+    ("custom-headers", &["ns/fields", "missing"]),
 ];
 
 fn one<'a>(random: &mut Rng, all: &[&'a str]) -> &'a str {
@@ -140,6 +141,15 @@ fn secret(random: &mut Rng, name: &str) -> String {
     )
 }
 
+fn config_map(random: &mut Rng) -> String {
+    let name = one(random, &["x-a", "x-b", "x c"]);
+    let value = random.u8(..3);
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: fields, namespace: ns}}\n\
+         data: {{{name}: \"{value}\"}}\n"
+    )
+}
+
 fn class(random: &mut Rng) -> String {
     let default = random.bool();
     let controller = one(random, &["k8s.io/ingress-nginx", "example.com/other"]);
@@ -184,7 +194,8 @@ fn change(all: &mut Objects, settings: &mut ClassSettings, random: &mut Rng) {
             let name = format!("{service}-{}", random.u8(..2));
             put!(all, slices, objects(&slice(random, &name, service)), gone);
         }
-        16 | 17 => {
+        16 => put!(all, config_maps, objects(&config_map(random)), gone),
+        17 => {
             let name = one(random, &["ca", "cert"]);
             put!(all, secrets, objects(&secret(random, name)), gone);
         }
@@ -208,7 +219,14 @@ fn any_changes_come_to_what_all_objects_come_to() {
     let mut reused = 0;
     for seed in 0..SEQUENCES {
         let mut random = Rng::with_seed(seed);
-        let mut settings = ClassSettings::default();
+        let allowed = ("global-allowed-response-headers", "x-a, x-b");
+        let mut settings = ClassSettings {
+            defaults: Arc::new(Defaults {
+                values: [(allowed.0.to_owned(), allowed.1.to_owned())].into(),
+                ..Defaults::default()
+            }),
+            ..ClassSettings::default()
+        };
         let mut all = Objects::default();
         let mut translator = Translator::default();
         let mut before = translate(&all, &settings);

@@ -446,6 +446,7 @@ impl ExternalWish {
             verify: self.verify,
             name: Some(bare.into()),
             server_name: true,
+            http2: false,
         });
         let rest = (*self.rest).clone();
         Ok(External {

@@ -1,0 +1,47 @@
+//! What must hold whatever anybody writes or sends. Each target takes any bytes and panics where
+//! something does not hold. `cargo fuzz` runs them on a nightly compiler (`tests/fuzz`); the test
+//! `fuzz` runs the same functions over the corpus and changed copies of it.
+
+mod annotations;
+mod cookies;
+mod forwarded;
+mod manifests;
+mod mutate;
+mod proxy_header;
+mod rewrites;
+
+pub use mutate::Mutator;
+
+/// A target by its name, which is also the folder of its corpus.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: [Target; 6] = [
+    ("annotations", annotations::target),
+    ("cookies", cookies::target),
+    ("forwarded", forwarded::target),
+    ("manifests", manifests::target),
+    ("proxy_header", proxy_header::target),
+    ("rewrites", rewrites::target),
+];
+
+/// Runs the target of this name.
+///
+/// # Panics
+/// When there is none, or something does not hold.
+pub fn run(name: &str, data: &[u8]) {
+    let target = TARGETS.iter().find(|(known, _)| *known == name);
+    let (_, target) = target.expect("a known target");
+    target(data);
+}
+
+/// Parts that a zero byte ends; as many as are wanted, empty where there are fewer.
+fn parts<const N: usize>(data: &[u8]) -> [&[u8]; N] {
+    let mut parts = data.splitn(N, |byte| *byte == 0);
+    std::array::from_fn(|_| parts.next().unwrap_or_default())
+}
+
+/// The same as text.
+fn texts<const N: usize>(data: &[u8]) -> [String; N] {
+    parts(data).map(|part| String::from_utf8_lossy(part).into_owned())
+}
