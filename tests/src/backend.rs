@@ -171,8 +171,14 @@ impl Backend {
     /// Answers every request with what it saw of it, as JSON: `method`, `path`, `proto`, `host`,
     /// `headers`, and who it is: `service` and `pod`.
     pub fn echoing(service: &str, pod: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::echoing_on(listener, service, pod)
+    }
+
+    /// The same on a port of the test's choice.
+    pub fn echoing_on(listener: TcpListener, service: &str, pod: &str) -> Self {
         let (service, pod) = (service.to_owned(), pod.to_owned());
-        Self::scripted(move |conversation| {
+        Self::listening(listener, move |conversation| {
             while let Some(request) = conversation.request() {
                 let mut headers = std::collections::BTreeMap::<&str, Vec<&str>>::new();
                 for (name, value) in &request.fields {

@@ -36,12 +36,21 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// # Panics
 /// When it is not within [`PATIENCE`].
 #[track_caller]
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    eventually_within(what, PATIENCE, condition);
+}
+
+/// The same for what takes others a while.
+///
+/// # Panics
+/// When it is not within `patience`.
+#[track_caller]
+pub fn eventually_within(what: &str, patience: Duration, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {
         assert!(
-            began.elapsed() < PATIENCE,
-            "{what}: not within {PATIENCE:?}"
+            began.elapsed() < patience,
+            "{what}: not within {patience:?}"
         );
         // Not a wait for something to happen: only lets the others run between two looks.
         std::thread::park_timeout(Duration::from_millis(5));

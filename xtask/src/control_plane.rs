@@ -1,19 +1,21 @@
-//! The Kubernetes that tests run against: built from Go modules, or somebody's own.
+//! What tests run against and is built from Go modules: Kubernetes, or somebody's own, and the
+//! controllers that bring versions out.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::process::{self, find, root};
+use crate::process::{self, root};
+use crate::setup;
 
 /// Names a program that was built before.
 pub(crate) const VARIABLE: &str = "SPLITTER_CONTROL_PLANE";
 
-/// The Go program, and the module whose version it says it has.
+/// The Go program, and a module that has Kubernetes' version with 0 for 1.
 const SOURCE: &str = "tests/cluster/controlplane";
-const KUBERNETES: &str = "k8s.io/kubernetes ";
+const STAGING: &str = "k8s.io/component-base v0.";
 
 /// The path of the program, built if need be.
 pub(crate) fn program() -> Result<PathBuf> {
@@ -26,42 +28,102 @@ pub(crate) fn program() -> Result<PathBuf> {
     build()
 }
 
-/// Go does what is left to do: nothing, mostly.
+/// kubectl: the one in PATH, else one that is built.
+pub(crate) fn kubectl() -> Result<PathBuf> {
+    match process::find("kubectl") {
+        Some(path) => Ok(path),
+        None => build_ours("tests/cluster/kubectl", "kubectl"),
+    }
+}
+
+/// The path of the control plane, built if need be.
 fn build() -> Result<PathBuf> {
-    let Some(go) = find_go() else {
-        bail!(
-            "there is no go in PATH or /usr/local/go/bin; install Go 1.26 or later, or give \
-             {VARIABLE} the path of a program built from {SOURCE}"
-        );
-    };
-    let source = root().join(SOURCE);
-    let program = root().join("target/cluster/controlplane");
-    let modules = fs::read_to_string(source.join("go.mod"))
-        .with_context(|| format!("cannot read {SOURCE}/go.mod"))?;
-    let version = version(&modules).context("go.mod requires no k8s.io/kubernetes")?;
-    println!("building the control plane of the tests, a quarter of an hour the first time");
-    let mut build = Command::new(go);
-    build
-        .current_dir(source)
-        .args(["build", "-mod=readonly", "-ldflags"])
-        .arg(link_flags(version))
-        .arg("-o")
-        .arg(&program)
-        .arg(".");
-    process::run(&mut build)?;
+    println!("building the control plane of the tests, some ten minutes the first time");
+    build_ours(SOURCE, "controlplane")
+}
+
+/// Argo Rollouts and Flagger, with the kinds that they need: variables of the tests and their values.
+pub(crate) fn delivery() -> Result<Vec<(&'static str, PathBuf)>> {
+    let mut variables = Vec::new();
+    for (names, folder, module, command, kinds) in [
+        (
+            ["SPLITTER_ARGO_ROLLOUTS", "SPLITTER_ARGO_ROLLOUTS_CRDS"],
+            "tests/delivery/argo-rollouts",
+            "github.com/argoproj/argo-rollouts",
+            "cmd/rollouts-controller",
+            "manifests/crds",
+        ),
+        (
+            ["SPLITTER_FLAGGER", "SPLITTER_FLAGGER_CRDS"],
+            "tests/delivery/flagger",
+            "github.com/fluxcd/flagger",
+            "cmd/flagger",
+            "artifacts/flagger/crd.yaml",
+        ),
+    ] {
+        let (go, _) = go(folder)?;
+        let name = folder.rsplit('/').next().unwrap_or(folder);
+        let program = root().join("target/cluster").join(name);
+        let package = format!("{module}/{command}");
+        process::run(&mut go_build(&go, folder, "-s -w", &program, &package))?;
+        let list = ["list", "-m", "-f", "{{.Dir}}", module];
+        let list = Command::new(&go)
+            .args(list)
+            .current_dir(root().join(folder))
+            .output()?;
+        let source = PathBuf::from(String::from_utf8(list.stdout)?.trim());
+        variables.extend(names.into_iter().zip([program, source.join(kinds)]));
+    }
+    Ok(variables)
+}
+
+/// Builds a Go program of ours that says it has Kubernetes' version.
+fn build_ours(folder: &str, name: &str) -> Result<PathBuf> {
+    let program = root().join("target/cluster").join(name);
+    let (go, modules) = go(folder)?;
+    let version = version(&modules).with_context(|| format!("go.mod requires no {STAGING}…"))?;
+    process::run(&mut go_build(
+        &go,
+        folder,
+        &link_flags(&version),
+        &program,
+        ".",
+    ))?;
     Ok(program)
 }
 
-fn find_go() -> Option<PathBuf> {
-    let usual = PathBuf::from("/usr/local/go/bin/go");
-    find("go").or_else(|| usual.is_file().then_some(usual))
+/// The Go that a module asks for, and its go.mod.
+fn go(folder: &str) -> Result<(PathBuf, String)> {
+    let path = root().join(folder).join("go.mod");
+    let modules =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut lines = modules.lines();
+    let toolchain = lines.find_map(|line| line.strip_prefix("toolchain go"));
+    let go = setup::go::ready(toolchain.context("go.mod names no toolchain")?)?;
+    Ok((go, modules))
+}
+
+/// Go does what is left to do: nothing, mostly.
+fn go_build(go: &Path, folder: &str, link: &str, program: &Path, package: &str) -> Command {
+    let mut build = Command::new(go);
+    build
+        .current_dir(root().join(folder))
+        .env("GOTOOLCHAIN", "local")
+        // Nothing of it is C, and nobody debugs it.
+        .env("CGO_ENABLED", "0")
+        .args(["build", "-mod=readonly", "-gcflags=all=-dwarf=false"])
+        .args(["-ldflags", link])
+        .arg("-o")
+        .arg(program)
+        .arg(package);
+    build
 }
 
 /// The version of Kubernetes that is required, such as `1.36.3`.
-fn version(modules: &str) -> Option<&str> {
+fn version(modules: &str) -> Option<String> {
     let mut lines = modules.lines().map(str::trim);
-    let version = lines.find_map(|line| line.strip_prefix(KUBERNETES))?;
-    version.strip_prefix('v')
+    let version = lines.find_map(|line| line.strip_prefix(STAGING))?;
+    Some(format!("1.{version}"))
 }
 
 /// Clients ask the server for its version, which a build has to be told.
@@ -81,8 +143,8 @@ mod tests {
 
     #[test]
     fn the_version_is_the_required_one() {
-        let modules = "require (\n\tk8s.io/kubernetes v1.36.3\n)\n";
-        assert_eq!(version(modules), Some("1.36.3"));
+        let modules = "require (\n\tk8s.io/component-base v0.36.3\n)\n";
+        assert_eq!(version(modules).as_deref(), Some("1.36.3"));
         assert_eq!(version("module x\n"), None);
         assert!(link_flags("1.36.3").ends_with("gitMinor=36"));
     }

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
@@ -9,10 +10,15 @@ use crate::{control_plane, setup};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
-    /// Run the tests on a real API server instead of all others. Takes Go for about a quarter of an
-    /// hour the first time, or SPLITTER_CONTROL_PLANE, the path of the program that it makes
+    /// Run the tests on a real API server instead of all others. Takes Go some ten minutes the
+    /// first time, or SPLITTER_CONTROL_PLANE, the path of the program that it makes
     #[arg(long)]
     cluster: bool,
+
+    /// Run Argo Rollouts and Flagger over it instead, built from their modules: another ten minutes the
+    /// first time
+    #[arg(long, conflicts_with = "cluster")]
+    delivery: bool,
 
     /// Arguments for `cargo test`, such as a filter
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -24,7 +30,10 @@ pub(crate) struct TestArgs {
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
     setup::run()?;
     if args.cluster {
-        return cluster(&args.cargo);
+        return cluster("cluster", Vec::new(), &args.cargo);
+    }
+    if args.delivery {
+        return cluster("delivery", control_plane::delivery()?, &args.cargo);
     }
     let figures = root().join("target/figures");
     let _ = fs::remove_file(&figures);
@@ -47,14 +56,17 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     Ok(())
 }
 
-/// The tests on a real API server.
-fn cluster(filters: &[String]) -> Result<()> {
+/// Tests on a real API server, with what they need beside it.
+fn cluster(name: &str, more: Vec<(&str, PathBuf)>, filters: &[String]) -> Result<()> {
     let program = control_plane::program()?;
+    let prometheus = setup::cluster::prometheus()?;
     // The whole workspace, so that its crates are compiled as for the other tests.
-    let test = ["test", "--workspace", "--locked", "--test", "cluster"];
+    let test = ["test", "--workspace", "--locked", "--test", name];
     let mut test = cargo(&test);
     test.args(["--features", "splitter-tests/cluster"])
-        .env(control_plane::VARIABLE, program);
+        .env(control_plane::VARIABLE, program)
+        .env("SPLITTER_PROMETHEUS", prometheus)
+        .envs(more);
     if !filters.is_empty() {
         test.arg("--").args(filters);
     }

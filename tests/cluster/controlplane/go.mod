@@ -2,6 +2,8 @@ module splitter.io/tests/controlplane
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/spf13/cobra v1.10.2
 	go.etcd.io/etcd/server/v3 v3.6.8

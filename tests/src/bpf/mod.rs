@@ -11,5 +11,5 @@ pub mod site;
 
 pub use kernel::Loaded;
 pub use mount::BpfFs;
-pub use net::{Namespace, Nodes};
+pub use net::{Namespace, Nodes, bind_to_thread, command, spawn};
 pub use site::Site;

@@ -71,9 +71,24 @@ pub fn command(program: &str, args: &[&str]) -> String {
     text
 }
 
+/// Has a command end with the calling thread at the latest.
+pub fn bind_to_thread(command: &mut Command) {
+    let bind = || {
+        // SAFETY: takes no pointers and changes only this process; a plain system call, which may be
+        // made between fork and exec.
+        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(bind) };
+}
+
 /// A network namespace of its own; gone on drop.
 pub struct Namespace {
     name: String,
+    owned: bool,
 }
 
 impl Namespace {
@@ -86,9 +101,17 @@ impl Namespace {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("splitter-{}-{count}-{role}", process::id());
         command("ip", &["netns", "add", &name]);
-        let namespace = Namespace { name };
+        let namespace = Namespace { name, owned: true };
         namespace.ip("link set lo up");
         namespace
+    }
+
+    /// One that somebody else has made, and ends.
+    pub fn borrowed(name: &str) -> Namespace {
+        Namespace {
+            name: name.to_owned(),
+            owned: false,
+        }
     }
 
     /// Its name, as `ip netns` knows it.
@@ -175,7 +198,9 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        command("ip", &["netns", "del", &self.name]);
+        if self.owned {
+            command("ip", &["netns", "del", &self.name]);
+        }
     }
 }
 

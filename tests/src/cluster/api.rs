@@ -79,16 +79,24 @@ impl Api {
         self.send(Method::DELETE, path, "", None)
     }
 
+    /// Deletes an object with options.
+    pub fn delete_with(&self, path: &str, options: &Value) -> Result<Value, Refusal> {
+        self.send(Method::DELETE, path, "application/json", Some(options))
+    }
+
     /// A token of a service account.
     pub fn token(&self, namespace: &str, account: &str) -> String {
+        self.try_token(namespace, account).expect("a token")
+    }
+
+    /// The same of one that may not be there yet.
+    pub fn try_token(&self, namespace: &str, account: &str) -> Result<String, Refusal> {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
         let request =
             json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-        let answer = self.post(&path, &request).expect("a token");
-        answer["status"]["token"]
-            .as_str()
-            .expect("a token")
-            .to_owned()
+        let answer = self.post(&path, &request)?;
+        let token = answer["status"]["token"].as_str();
+        Ok(token.expect("a token").to_owned())
     }
 
     fn send(
@@ -131,11 +139,13 @@ pub fn path_of(object: &Value) -> String {
     };
     let plural = match kind.to_lowercase() {
         kind if kind.ends_with("ss") => format!("{kind}es"),
+        kind if kind.ends_with('y') => format!("{}ies", kind.trim_end_matches('y')),
         kind => format!("{kind}s"),
     };
     let cluster = [
         "ClusterRole",
         "ClusterRoleBinding",
+        "CustomResourceDefinition",
         "IngressClass",
         "Namespace",
         "Node",

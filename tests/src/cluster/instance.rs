@@ -95,6 +95,11 @@ impl ClusterSplitter {
         self.https.expect("the splitter listens for TLS")
     }
 
+    /// Where health and metrics are.
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
     /// The certificate that a client of `name` is shown.
     pub fn shown(&self, name: &str) -> CertificateDer<'static> {
         crate::tls::shown(self.https(), Some(name))
@@ -115,6 +120,21 @@ impl ClusterSplitter {
     pub fn metrics(&self) -> Page {
         let answer = client::get(self.admin, "admin", "/metrics");
         Page::read(&answer.text()).expect("the metrics are well-formed")
+    }
+
+    /// The addresses that it knows of a Service, whatever its port is called.
+    pub fn endpoints(&self, namespace: &str, service: &str) -> Vec<String> {
+        let answer = client::get(self.admin, "admin", "/config_dump");
+        let dump: serde_json::Value =
+            serde_json::from_slice(&answer.body).expect("the dump is JSON");
+        let backends = dump["snapshot"]["backends"].as_array();
+        let of_service = backends
+            .into_iter()
+            .flatten()
+            .filter(|it| it["key"]["namespace"] == namespace && it["key"]["service"] == service);
+        let endpoints = of_service.filter_map(|it| it["endpoints"].as_array());
+        let addresses = endpoints.flatten().filter_map(|it| it["addr"].as_str());
+        addresses.map(str::to_owned).collect()
     }
 
     /// The codes of what is wrong with objects of this name.

@@ -1,8 +1,8 @@
 //! Splitters that follow a Kubernetes API: a real one in a network namespace of this process, or one
 //! that does as it is told (`fake`).
 //!
-//! There is no node and no pod: EndpointSlices are written by the tests, and backends listen on
-//! addresses of [`POD_RANGE`], all of which are local in the namespace.
+//! Most tests have no node and no pod: they write EndpointSlices, and backends listen on addresses of
+//! [`POD_RANGE`], all of which are local in the namespace. Those that want pods have a `runner`.
 
 #[cfg(feature = "cluster")]
 pub mod api;
@@ -11,6 +11,8 @@ pub mod instance;
 pub mod objects;
 #[cfg(feature = "cluster")]
 pub mod plane;
+#[cfg(feature = "cluster")]
+pub mod runner;
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;
@@ -61,6 +63,14 @@ pub fn pod(number: u8, name: &str) -> Backend {
             ));
         }
     })
+}
+
+/// A backend on the pod address with this last number, port 8080, that answers with what it was asked,
+/// as the pod with that number of a Service.
+pub fn echoing_pod(number: u8, service: &str) -> Backend {
+    let addr = (pod_ip(number), 8080);
+    let listener = TcpListener::bind(addr).expect("nobody else has the pod's address");
+    Backend::echoing_on(listener, service, &format!("{service}-{number}"))
 }
 
 /// The pod address with this last number.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -24,12 +24,17 @@ const ETCD: u16 = 2379;
 const API: u16 = 6443;
 
 /// What the tests need. Those that look after nodes would find none.
-const CONTROLLERS: [&str; 4] = [
+const CONTROLLERS: [&str; 6] = [
+    "deployment-controller",
     "endpointslice-controller",
     "garbage-collector-controller",
     "namespace-controller",
+    "replicaset-controller",
     "serviceaccount-controller",
 ];
+
+/// What the controllers make first, so that they work once it is there.
+const MADE_FIRST: &str = "/api/v1/namespaces/default/serviceaccounts/default";
 
 /// Who asked for what is noted, for what service accounts ask.
 const AUDIT: &str = "apiVersion: audit.k8s.io/v1
@@ -49,7 +54,8 @@ pub struct ControlPlane {
     dir: TempDir,
     etcd: Program,
     api_server: Program,
-    controllers: Program,
+    /// Started once the API server answers: they give up on one that does not.
+    controllers: Option<Program>,
     ca: String,
 }
 
@@ -62,22 +68,38 @@ struct Program {
 impl ControlPlane {
     /// Starts one and waits until it works.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with further controllers.
+    pub fn start_with(further: &[&str]) -> Self {
         let dir = TempDir::new().expect("a temporary directory");
         let ca = certificates(dir.path());
         let etcd = etcd(dir.path());
         let api_server = api_server(dir.path());
         let kubeconfig = dir.path().join("controllers.yaml");
         fs::write(&kubeconfig, kubeconfig_text(&ca, ADMIN_TOKEN)).expect("a file");
-        let controllers = controllers(dir.path(), &kubeconfig);
         let mut plane = ControlPlane {
             dir,
             etcd,
             api_server,
-            controllers,
+            controllers: None,
             ca,
         };
-        plane.await_ready();
+        plane.await_answer("/readyz");
+        plane.controllers = Some(controllers(plane.dir.path(), &kubeconfig, further));
+        plane.await_answer(MADE_FIRST);
         plane
+    }
+
+    /// The certificate of who signed the server's.
+    pub fn ca(&self) -> &str {
+        &self.ca
+    }
+
+    /// A kubeconfig file for who may do everything.
+    pub fn admin_kubeconfig(&self) -> PathBuf {
+        self.kubeconfig("admin", ADMIN_TOKEN)
     }
 
     /// A client that may do everything.
@@ -100,7 +122,8 @@ impl ControlPlane {
     /// Starts it again and waits until it works.
     pub fn start_api(&mut self) {
         self.api_server = api_server(self.dir.path());
-        self.await_ready();
+        self.await_answer("/readyz");
+        self.await_answer(MADE_FIRST);
     }
 
     /// What was asked for by a user and allowed: verb and resource, with its subresource.
@@ -126,13 +149,11 @@ impl ControlPlane {
         used
     }
 
-    fn await_ready(&mut self) {
+    fn await_answer(&mut self, path: &str) {
         let admin = self.admin();
         let began = Instant::now();
-        // What the controllers make first, so both work then.
-        let account = "/api/v1/namespaces/default/serviceaccounts/default";
-        while admin.get("/readyz").is_err() || admin.get(account).is_err() {
-            for program in [&mut self.etcd, &mut self.api_server, &mut self.controllers] {
+        while admin.get(path).is_err() {
+            for program in self.programs() {
                 program.check();
             }
             assert!(
@@ -145,9 +166,17 @@ impl ControlPlane {
     }
 }
 
+impl ControlPlane {
+    /// In the order in which they end.
+    fn programs(&mut self) -> impl Iterator<Item = &mut Program> {
+        let others = [&mut self.api_server, &mut self.etcd];
+        self.controllers.iter_mut().chain(others)
+    }
+}
+
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        for program in [&mut self.controllers, &mut self.api_server, &mut self.etcd] {
+        for program in self.programs() {
             program.kill();
         }
     }
@@ -250,7 +279,7 @@ fn api_server(dir: &Path) -> Program {
     Program::start(command, dir.join("api.log"))
 }
 
-fn controllers(dir: &Path, kubeconfig: &Path) -> Program {
+fn controllers(dir: &Path, kubeconfig: &Path, further: &[&str]) -> Program {
     let mut command = program("KUBE_CONTROLLER_MANAGER", "kube-controller-manager");
     let kubeconfig = kubeconfig.display();
     for flag in [
@@ -269,8 +298,16 @@ fn controllers(dir: &Path, kubeconfig: &Path) -> Program {
         .arg(format!("--root-ca-file={}", dir.join("ca.crt").display()))
         .args(["--bind-address=127.0.0.1", "--leader-elect=false"])
         .args(["--use-service-account-credentials=false"])
-        .arg(format!("--controllers={}", CONTROLLERS.join(",")));
+        .arg(format!(
+            "--controllers={}",
+            [&CONTROLLERS[..], further].concat().join(",")
+        ));
     Program::start(command, dir.join("controllers.log"))
+}
+
+/// Where the API server is.
+pub fn address() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, API))
 }
 
 fn url(port: u16) -> String {

@@ -11,9 +11,14 @@
 )]
 #![allow(clippy::print_stdout, reason = "it is a harness too")]
 
+mod argo;
+mod conformance;
 mod defaults;
 mod failures;
+mod flagger;
 mod leaders;
+mod pods;
+mod prometheus;
 mod rights;
 mod routing;
 mod scale;
@@ -95,6 +100,44 @@ const TESTS: &[(&str, Test)] = &[
     (
         "the_last_one_clears_the_status_on_request",
         leaders::the_last_one_clears_the_status_on_request,
+    ),
+    (
+        "conformance_default_backend",
+        conformance::conformance_default_backend,
+    ),
+    (
+        "conformance_host_rules",
+        conformance::conformance_host_rules,
+    ),
+    (
+        "conformance_ingress_class",
+        conformance::conformance_ingress_class,
+    ),
+    (
+        "conformance_load_balancing",
+        conformance::conformance_load_balancing,
+    ),
+    (
+        "conformance_path_rules",
+        conformance::conformance_path_rules,
+    ),
+    ("a_rollout_is_promoted", argo::a_rollout_is_promoted),
+    ("a_rollout_is_aborted", argo::a_rollout_is_aborted),
+    (
+        "two_rollouts_share_an_ingress",
+        argo::two_rollouts_share_an_ingress,
+    ),
+    (
+        "a_canary_is_promoted_and_tested_by_header",
+        flagger::a_canary_is_promoted_and_tested_by_header,
+    ),
+    (
+        "its_questions_are_answered_by_prometheus",
+        flagger::its_questions_are_answered_by_prometheus,
+    ),
+    (
+        "rolling_pods_lose_no_request",
+        pods::rolling_pods_lose_no_request,
     ),
     (
         "what_is_not_granted_is_refused",

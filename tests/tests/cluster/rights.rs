@@ -37,6 +37,7 @@ pub fn what_is_not_granted_is_refused(world: &mut World) {
             "another Lease",
             own.merge(&format!("{leases}/other"), &patch),
         ),
+        // Those that Ingresses name are read, so all may be; none is changed.
         (
             "a ConfigMap",
             own.merge(&format!("/api/v1/namespaces/{ns}/configmaps/a"), &patch),

@@ -156,16 +156,42 @@ impl World {
 
 /// How many of 100 requests are answered with `body`.
 pub fn of_hundred(splitter: &ClusterSplitter, host: &str, body: &str) -> usize {
+    of_hundred_at(splitter, host, "/", body)
+}
+
+fn of_hundred_at(splitter: &ClusterSplitter, host: &str, path: &str, body: &str) -> usize {
     let mut client = Client::connect(splitter.http());
-    let answers = (0..100).map(|_| client.get(host, "/"));
+    let answers = (0..100).map(|_| client.get(host, path));
     answers.filter(|answer| answer.text() == body).count()
 }
 
 /// Waits until of 100 requests so many are answered with `body`.
 #[track_caller]
 pub fn await_share(splitter: &ClusterSplitter, host: &str, body: &str, share: usize) {
-    eventually(&format!("{share} of 100 are {body}"), || {
-        of_hundred(splitter, host, body) == share
+    await_share_at(splitter, host, "/", body, share);
+}
+
+/// The same for requests for this path.
+#[track_caller]
+pub fn await_share_at(
+    splitter: &ClusterSplitter,
+    host: &str,
+    path: &str,
+    body: &str,
+    share: usize,
+) {
+    eventually(&format!("{share} of 100 for {path} are {body}"), || {
+        of_hundred_at(splitter, host, path, body) == share
+    });
+}
+
+/// Waits until about so many of 100 requests are answered with `body`: where others ask at the same
+/// time, nobody gets exactly his share. None and all are exact.
+#[track_caller]
+pub fn await_about(splitter: &ClusterSplitter, host: &str, body: &str, share: usize) {
+    let most = if matches!(share, 0 | 100) { 0 } else { 10 };
+    eventually(&format!("about {share} of 100 are {body}"), || {
+        of_hundred(splitter, host, body).abs_diff(share) <= most
     });
 }
 

@@ -14,6 +14,10 @@ pub(crate) struct BenchArgs {
     #[arg(long, conflicts_with = "peers")]
     steering: bool,
 
+    /// Instead measure a large cluster: the start, memory, and how soon a change counts
+    #[arg(long, conflicts_with_all = ["peers", "steering"])]
+    scale: bool,
+
     /// Also run splitter beside other proxies, with the bench in --peer-bench
     #[arg(long)]
     peers: bool,
@@ -33,15 +37,10 @@ pub(crate) struct BenchArgs {
 /// When one cannot be built or fails.
 pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     if args.steering {
-        let steering = [
-            "bench",
-            "--locked",
-            "--package",
-            "splitter-tests",
-            "--bench",
-            "*",
-        ];
-        return process::run(cargo(&steering).env("SPLITTER_BPF", "require"));
+        return tests(&["bpf", "steering"]);
+    }
+    if args.scale {
+        return tests(&["scale"]);
     }
     let all = [
         "bench",
@@ -56,4 +55,13 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         peers::run(args.peer_bench.as_deref(), &args.run)?;
     }
     Ok(())
+}
+
+/// Runs these benches of whole processes.
+fn tests(benches: &[&str]) -> Result<()> {
+    let mut bench = cargo(&["bench", "--locked", "--package", "splitter-tests"]);
+    for name in benches {
+        bench.args(["--bench", name]);
+    }
+    process::run(bench.env("SPLITTER_BPF", "require"))
 }

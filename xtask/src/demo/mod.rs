@@ -20,7 +20,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::process::{self, cargo};
-use crate::setup;
+use crate::{control_plane, setup};
 use interrupt::Interrupt;
 use report::Report;
 
@@ -29,6 +29,11 @@ pub(crate) struct DemoArgs {
     /// Go on serving afterwards, until Ctrl-C, to try it by hand
     #[arg(long)]
     stay: bool,
+
+    /// Instead show it on a Kubernetes made for it, installed from deploy/ and used with kubectl. Takes
+    /// Go some ten minutes the first time, and root
+    #[arg(long, conflicts_with = "stay")]
+    cluster: bool,
 }
 
 /// Sets up, builds, shows; leaves nothing running and nothing on disk outside `target`.
@@ -37,6 +42,9 @@ pub(crate) struct DemoArgs {
 /// When a step fails, and when what is shown is not as it should be.
 pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     setup::run()?;
+    if args.cluster {
+        return cluster();
+    }
     // As part of the workspace, so that the tests find the same libraries built.
     let build = ["build", "--locked", "--workspace", "--bin", "splitter"];
     process::run(&mut cargo(&build))?;
@@ -50,6 +58,28 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         0 => Ok(()),
         failed => bail!("{failed} of the rows above are not as they should be"),
     }
+}
+
+/// Shows it on a Kubernetes, by a program that has all of that in it.
+fn cluster() -> Result<()> {
+    let plane = control_plane::program()?;
+    let kubectl = control_plane::kubectl()?;
+    let build = [
+        "build",
+        "--locked",
+        "--workspace",
+        "--features",
+        "splitter-tests/cluster",
+        "--bins",
+    ];
+    process::run(cargo(&build).env("SPLITTER_BPF", "require"))?;
+    let built = |name: &str| process::root().join("target/debug").join(name);
+    let mut demo = std::process::Command::new(built("cluster-demo"));
+    demo.env(control_plane::VARIABLE, plane)
+        .env("SPLITTER_KUBECTL", kubectl)
+        .env("SPLITTER_BINARY", built("splitter"))
+        .env("SPLITTER_ECHO_POD", built("echo-pod"));
+    process::run(&mut demo)
 }
 
 /// Shows every part; returns how many expectations did not hold.

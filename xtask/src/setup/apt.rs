@@ -1,3 +1,5 @@
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
@@ -41,6 +43,22 @@ pub(super) fn install(groups: &[OneOf]) -> Result<()> {
     }
     run(&mut install_command(&packages)?)
         .with_context(|| format!("cannot install; try it by hand: {by_hand}"))
+}
+
+/// Fetches a package and unpacks it into `dir`. Nothing is installed.
+pub(super) fn unpack(package: &str, dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir)?;
+    run(Command::new("apt-get")
+        .args(["download", package])
+        .current_dir(dir))?;
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "deb") {
+            run(Command::new("dpkg-deb").arg("-x").arg(&path).arg(dir))?;
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether all of these can be installed here.

@@ -3,12 +3,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
 use super::apt;
-use crate::process::{output, root, run};
+use crate::process::{output, root};
 
 /// The series, and the package that depends on its newest kernel.
 const KERNELS: [(&str, &str); 2] = [
@@ -37,7 +36,7 @@ pub(super) fn fetch() -> Result<()> {
                 })?
             }
         };
-        unpack(&package, &dir).with_context(|| format!("cannot get {package}"))?;
+        apt::unpack(&package, &dir).with_context(|| format!("cannot get {package}"))?;
         if !has_kernel(&dir) {
             bail!(
                 "{package} has no kernel image; unpack one into {}",
@@ -73,21 +72,6 @@ fn depends(text: &str, series: &str) -> Option<String> {
     names
         .find(|name| name.starts_with(&wanted))
         .map(str::to_owned)
-}
-
-fn unpack(package: &str, dir: &Path) -> Result<()> {
-    fs::create_dir_all(dir)?;
-    run(Command::new("apt-get")
-        .args(["download", package])
-        .current_dir(dir))?;
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "deb") {
-            run(Command::new("dpkg-deb").arg("-x").arg(&path).arg(dir))?;
-            fs::remove_file(&path)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

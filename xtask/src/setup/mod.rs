@@ -1,7 +1,9 @@
 //! Installs what building and testing need on Debian and Ubuntu, and says what to do elsewhere.
 
 mod apt;
+pub(crate) mod cluster;
 mod ebpf;
+pub(crate) mod go;
 mod kernels;
 
 use anyhow::{Result, bail};

@@ -56,7 +56,10 @@ fn format() -> Result<()> {
 }
 
 fn lints() -> Result<()> {
+    // The tests on a real API server are built only when they are asked for.
+    let cluster = ["--features", "splitter-tests/cluster"];
     let workspace = ["clippy", "--workspace", "--all-targets", "--locked"];
+    let workspace = [&workspace[..], &cluster[..]].concat();
     run_command(cargo(&workspace).args(DENY))?;
     if has_ebpf() {
         let ebpf = ["clippy", "--lib", "--locked", "--manifest-path", EBPF];

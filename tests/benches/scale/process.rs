@@ -1,0 +1,97 @@
+//! A process that follows the API server.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use splitter_tests::client;
+use splitter_tests::cluster::fake::FakeApi;
+
+/// For the first snapshot, however slow the build and the machine are.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A running one; ends when dropped.
+pub struct Process {
+    child: Child,
+    pub http: SocketAddr,
+    /// From its start until it was ready.
+    pub took: Duration,
+}
+
+/// Resident memory in MiB.
+pub struct Memory {
+    pub now: u64,
+    pub most: u64,
+}
+
+impl Process {
+    pub fn start(api: &FakeApi) -> Self {
+        let (http, admin) = (free(), free());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_splitter-here"));
+        command
+            .args([
+                "run",
+                "--workers",
+                "2",
+                "--steering",
+                "none",
+                "--https",
+                "off",
+            ])
+            .args([
+                "--access-log",
+                "off",
+                "--update-status=false",
+                "--events=false",
+            ])
+            .arg(format!("--kubeconfig={}", api.kubeconfig().display()))
+            .arg(format!("--http={http}"))
+            .arg(format!("--admin={admin}"))
+            .env("SPLITTER_LOG", "error")
+            .stdin(Stdio::null());
+        let began = Instant::now();
+        let mut child = command.spawn().unwrap();
+        loop {
+            let ready = TcpStream::connect(admin).is_ok()
+                && client::get(admin, "admin", "/readyz").status == 200;
+            if ready {
+                break;
+            }
+            assert!(child.try_wait().unwrap().is_none(), "it ended");
+            assert!(began.elapsed() < PATIENCE, "not ready within {PATIENCE:?}");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        Process {
+            child,
+            http,
+            took: began.elapsed(),
+        }
+    }
+
+    pub fn memory(&self) -> Memory {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let field = |name: &str| -> u64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            let kib = line.unwrap().trim_matches(|it: char| !it.is_ascii_digit());
+            kib.parse::<u64>().unwrap() / 1024
+        };
+        Memory {
+            now: field("VmRSS:"),
+            most: field("VmHWM:"),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An address that nobody has at the moment.
+fn free() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap()
+}
