@@ -219,6 +219,11 @@ impl Journal {
         self.host = Some(host.clone());
     }
 
+    /// Has path and query be known as these from now on: what came with them is for nobody to read.
+    pub fn hide(&mut self, target: PathAndQuery) {
+        self.target = Some(target);
+    }
+
     /// Path and query as they came.
     pub fn target(&self) -> &str {
         self.target.as_ref().map_or("", PathAndQuery::as_str)

@@ -62,7 +62,9 @@ pub async fn serve(
             wanted: wanted(&client, &entered.place, &parts, host, listens),
             request_id: &request_id,
         };
-        match Box::pin(policy::authorise(guest, policy, guarded)).await {
+        let passed = Box::pin(policy::authorise(guest, policy, guarded)).await;
+        policy::hide_token(guarded, &parts, &mut journal);
+        match passed {
             Ok(passed) => passed.tell(guarded, &mut parts, &mut journal.passage),
             Err(refusal) => return refuse(&worker, refusal, journal),
         }

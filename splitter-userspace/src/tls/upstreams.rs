@@ -15,7 +15,7 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, Signa
 use super::authorities::{revoked, roots, unfit};
 use super::outside::system_roots;
 use super::{AuthoritiesError, Certificate, CertificateError};
-use crate::model::{ObjectRef, Problem, SecretData, Severity, UpstreamTls};
+use crate::model::{Kind, ObjectRef, Problem, SecretData, Severity, UpstreamTls};
 
 /// The name where none is needed: pods are not told it, and it is not looked for.
 const NOBODY: &str = "upstream.invalid";
@@ -227,6 +227,12 @@ impl UpstreamStore {
     }
 }
 
+/// Whom a fault is told of: without a Secret, the service that nobody vouches for.
+fn object(tls: &UpstreamTls) -> Option<ObjectRef> {
+    let outside = || Some(ObjectRef::new(Kind::Service, "", tls.name.as_deref()?));
+    tls.secret.clone().or_else(outside)
+}
+
 fn problem(tls: &UpstreamTls, known: &Known) -> Option<Problem> {
     let error = known.newest.err()?;
     let effect = match known.good {
@@ -235,7 +241,7 @@ fn problem(tls: &UpstreamTls, known: &Known) -> Option<Problem> {
     };
     Some(Problem {
         severity: Severity::Error,
-        object: tls.secret.clone()?,
+        object: object(tls)?,
         source: String::new(),
         field: String::new(),
         code: "upstream-tls-invalid",

@@ -1,4 +1,5 @@
 use serde_json::{Value, json};
+use splitter::config::AccessLog;
 use splitter_tests::backend::Backend;
 use splitter_tests::instance::Splitter;
 use splitter_tests::issuer::{Key, bearer, claims, encode, in_seconds, jwks, with};
@@ -179,6 +180,31 @@ fn a_token_is_found_where_it_is_said_to_be_and_goes_on_if_it_is_to() {
     assert_eq!(left.get("a.test", &query).text(), query);
     assert_eq!(left.get_with("a.test", "/", &cookie).status, 200);
     assert!(backend.last().field("cookie").unwrap().contains(&token));
+}
+
+#[test]
+fn a_token_in_the_query_is_in_no_log() {
+    let backend = Backend::named("app");
+    let key = Key::ec();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("access.log");
+    let notes = [ISSUER, AUDIENCES, KEYS, ("splitter.io/jwt-query", "tok")];
+    let manifests = Manifests::new()
+        .ingress("web", "a.test", "/", "Prefix", "app", &notes)
+        .service("app", &[backend.addr()])
+        .raw(&secret("keys", &[("jwks", &jwks(&[key.jwk("one")]))]));
+    let splitter = Splitter::start_with(&manifests, |settings| {
+        settings.access_log = AccessLog::File(path.clone());
+    });
+    let token = key.token("ES256", "one", &claims());
+    for (token, status) in [(token.as_str(), 200), ("a.b.c", 401)] {
+        let answer = splitter.get("a.test", &format!("/x?a=1&tok={token}"));
+        assert_eq!(answer.status, status);
+    }
+    splitter.stop();
+    let log = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(log.matches("/x?a=1 ").count(), 2, "{log}");
+    assert!(!log.contains("tok="), "{log}");
 }
 
 #[test]

@@ -195,3 +195,31 @@ fn what_ingress_nginx_does_nothing_with_either_is_unchanged() {
         assert_eq!(told(&[noted]), ["a unchanged "], "{name}");
     }
 }
+
+#[test]
+fn what_each_demands_of_its_callers_is_told() {
+    let guarded = main("a")
+        .note("allowlist-source-range", "10.0.0.0/8")
+        .note("auth-url", "https://auth.test:8443/check")
+        .note("enable-cors", "true");
+    let any = main("b")
+        .note("denylist-source-range", "10.0.0.0/8")
+        .note("auth-url", "http://m.ns.svc/")
+        .note("satisfy", "any");
+    let all = fared(&[
+        guarded.on("a", "/", "m").on("a", "/x", "m"),
+        any.on("b", "/", "m"),
+        main("c").on("c", "/", "m"),
+    ]);
+    let demands: Vec<_> = all.iter().map(|it| it.demands.join("; ")).collect();
+    assert_eq!(
+        demands,
+        [
+            "an address of 10.0.0.0/8; a yes of https://auth.test:8443",
+            "an address that is none of 10.0.0.0/8, or a yes of http://m.ns.svc:80",
+            "",
+        ]
+    );
+    let codes: Vec<_> = all[0].differences.iter().map(|it| it.code).collect();
+    assert!(codes.contains(&"auth-service-verified"), "{codes:?}");
+}

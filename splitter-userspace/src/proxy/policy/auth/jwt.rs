@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderValue};
+use http::uri::PathAndQuery;
 use http::{StatusCode, Uri, request};
 
 use super::{Asking, challenge, quote};
@@ -157,20 +158,23 @@ fn take_cookie(name: &str, headers: &mut HeaderMap) {
     }
 }
 
-fn take_parameter(name: &str, uri: &mut Uri) {
+/// Path and query without a parameter; none if it is not there.
+pub(super) fn without_parameter(name: &str, uri: &Uri) -> Option<PathAndQuery> {
     let is_ours = |pair: &&str| pair.split_once('=').is_some_and(|(key, _)| key == name);
-    let Some(query) = uri
-        .query()
-        .filter(|it| it.split('&').any(|pair| is_ours(&pair)))
-    else {
-        return;
-    };
+    let query = uri.query()?;
+    query.split('&').find(is_ours)?;
     let rest: Vec<_> = query.split('&').filter(|pair| !is_ours(pair)).collect();
     let (path, mark) = (uri.path(), if rest.is_empty() { "" } else { "?" });
-    let target = format!("{path}{mark}{}", rest.join("&"));
-    let mut parts = std::mem::take(uri).into_parts();
     // The path and what is left of the query were good before.
-    parts.path_and_query = target.parse().ok();
+    format!("{path}{mark}{}", rest.join("&")).parse().ok()
+}
+
+fn take_parameter(name: &str, uri: &mut Uri) {
+    let Some(target) = without_parameter(name, uri) else {
+        return;
+    };
+    let mut parts = std::mem::take(uri).into_parts();
+    parts.path_and_query = Some(target);
     *uri = Uri::from_parts(parts).unwrap_or_default();
 }
 

@@ -18,7 +18,7 @@ pub use gatekeeper::Gatekeeper;
 use self::external::Verdict;
 use super::{Passage, Refusal, Reply};
 use crate::auth::{Verified, scheme};
-use crate::model::{Guarded, Policy};
+use crate::model::{Guarded, Policy, TokenPlace};
 use crate::proxy::client::Client;
 use crate::proxy::fault::Fault;
 use crate::proxy::journal::Journal;
@@ -82,6 +82,18 @@ pub async fn authorise(
         }
         _ => refusal,
     })
+}
+
+/// Keeps a token in the query out of the log, and of what error pages are told.
+pub fn hide_token(guarded: &Guarded, parts: &request::Parts, journal: &mut Journal) {
+    let places = guarded.jwt.iter().flat_map(|jwt| jwt.places.iter());
+    for place in places {
+        if let TokenPlace::Query(name) = place
+            && let Some(target) = jwt::without_parameter(name, &parts.uri)
+        {
+            journal.hide(target);
+        }
+    }
 }
 
 /// What is known of a client that may call.
