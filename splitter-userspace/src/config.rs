@@ -162,6 +162,11 @@ pub struct ClassSettings {
     /// Ingress (`--strict-nginx`), default false: `use-regex` and `rewrite-target` make patterns of
     /// all paths of a host.
     pub strict_nginx: bool,
+    /// Pods that TLS is spoken with must always prove who they are (`--upstream-tls-verify`), default
+    /// false as in ingress-nginx, where each Ingress says so by `proxy-ssl-verify`.
+    pub upstream_tls_verify: bool,
+    /// Ingresses may leave TLS to their pods (`--enable-ssl-passthrough`), default false.
+    pub ssl_passthrough: bool,
 }
 
 impl Default for ClassSettings {
@@ -176,6 +181,8 @@ impl Default for ClassSettings {
             annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
             defaults: Arc::default(),
             strict_nginx: false,
+            upstream_tls_verify: false,
+            ssl_passthrough: false,
         }
     }
 }
@@ -293,6 +300,9 @@ pub struct Settings {
     pub https: Vec<SocketAddr>,
     /// The Secret with the certificate for hosts without one (`--default-ssl-certificate`).
     pub default_certificate: Option<NamespacedName>,
+    /// The Secret that the keys of session tickets follow from (`--tls-ticket-secret`), so that nodes
+    /// resume each other's sessions; none: this process's own.
+    pub ticket_secret: Option<NamespacedName>,
     /// The Strict-Transport-Security of every answer of a Location over TLS (`--hsts`), default
     /// [`Settings::HSTS`]; none: what the backend says.
     pub hsts: Option<String>,

@@ -204,6 +204,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
         http: vec![any],
         https: Vec::new(),
         default_certificate: None,
+        ticket_secret: None,
         hsts: None,
         admin: any,
         steering: Steering::None,

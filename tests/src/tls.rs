@@ -76,6 +76,13 @@ impl Authority {
         }
     }
 
+    /// Those whom a client trusts that trusts only this authority.
+    pub fn roots(&self) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.root.clone()).unwrap();
+        roots
+    }
+
     /// Its own certificate in PEM.
     pub fn pem(&self) -> &str {
         &self.pem
@@ -84,6 +91,19 @@ impl Authority {
     /// A certificate for these names.
     pub fn issue(&self, names: &[&str]) -> Pair {
         self.issue_with(names, |_| {})
+    }
+
+    /// A certificate for these names with an RSA key.
+    pub fn issue_rsa(&self, names: &[&str]) -> Pair {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let size = rcgen::RsaKeySize::_2048;
+        let key = KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, size).unwrap();
+        let params = CertificateParams::new(names).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Pair {
+            chain: certificate.pem(),
+            key: key.serialize_pem(),
+        }
     }
 
     /// The same with more to it.

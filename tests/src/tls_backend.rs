@@ -49,6 +49,19 @@ impl TlsBackend {
         Self::with(builder.with_single_cert(chain, key).unwrap())
     }
 
+    /// One that speaks this version only.
+    pub fn speaking(pair: &Pair, version: rustls::ProtocolVersion) -> Self {
+        let versions = rustls::ALL_VERSIONS.iter().copied();
+        let versions: Vec<_> = versions.filter(|it| it.version == version).collect();
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions)
+            .unwrap()
+            .with_no_client_auth();
+        let (chain, key) = parts(pair);
+        Self::with(builder.with_single_cert(chain, key).unwrap())
+    }
+
     /// One that lets in nobody without a certificate of these people.
     pub fn asking(pair: &Pair, people: &Authority) -> Self {
         let provider = Arc::new(aws_lc_rs::default_provider());

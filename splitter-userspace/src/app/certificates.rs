@@ -8,10 +8,10 @@ use tokio::sync::watch;
 
 use crate::config::NamespacedName;
 use crate::model::{
-    HostPattern, Kind, ObjectRef, Problem, SecretData, Snapshot, TlsHost, UpstreamTls,
+    Handshake, HostPattern, Kind, ObjectRef, Problem, SecretData, Snapshot, TlsHost, UpstreamTls,
 };
 use crate::telemetry::{Labels, Registry, SSL_CERTIFICATE_INFO, SSL_EXPIRE_TIME, Text};
-use crate::tls::{Asking, Bound, CertStore, Certificates, Demand, TlsError};
+use crate::tls::{Bound, CertStore, Certificates, Demand, Handshakes, TlsError};
 
 /// How often it is looked whether a certificate expires.
 const EXPIRY_EVERY: Duration = Duration::from_secs(60);
@@ -21,8 +21,9 @@ pub struct CertPublisher {
     store: CertStore,
     sender: watch::Sender<Arc<Certificates>>,
     default: Option<ObjectRef>,
+    tickets: Option<ObjectRef>,
     hosts: Vec<TlsHost>,
-    asking: Asking,
+    handshakes: Handshakes,
     authorities: BTreeSet<ObjectRef>,
     upstreams: BTreeSet<UpstreamTls>,
     secrets: BTreeMap<ObjectRef, SecretData>,
@@ -38,6 +39,7 @@ impl CertPublisher {
     /// When there is no randomness to be had.
     pub fn new(
         default: Option<&NamespacedName>,
+        tickets: Option<&NamespacedName>,
         class: &str,
         registry: &Registry,
     ) -> Result<(Self, watch::Receiver<Arc<Certificates>>), TlsError> {
@@ -48,8 +50,9 @@ impl CertPublisher {
             store,
             sender,
             default: default.map(secret_ref),
+            tickets: tickets.map(secret_ref),
             hosts: Vec::new(),
-            asking: Asking::default(),
+            handshakes: Handshakes::default(),
             authorities: BTreeSet::new(),
             upstreams: BTreeSet::new(),
             secrets: BTreeMap::new(),
@@ -74,7 +77,11 @@ impl CertPublisher {
             return faulty.clone();
         }
         self.hosts = snapshot.tls_hosts();
-        self.asking = Asking::new(snapshot.asking());
+        let other = Handshake {
+            terms: snapshot.tls_default.clone(),
+            ..Handshake::default()
+        };
+        self.handshakes = Handshakes::new(snapshot.handshakes(), other);
         self.authorities = snapshot.authorities();
         self.upstreams = snapshot.upstream_tls();
         self.secrets = secrets;
@@ -88,10 +95,11 @@ impl CertPublisher {
 
     fn update(&mut self) -> Vec<Problem> {
         self.looked = Instant::now();
-        let default = self.default.as_ref();
+        let (default, tickets) = (self.default.as_ref(), self.tickets.as_ref());
         let (certificates, problems) = self.store.update(Demand {
             hosts: &self.hosts,
-            asking: &self.asking,
+            handshakes: &self.handshakes,
+            tickets: tickets.map(|secret| (secret, self.secrets.get(secret))),
             authorities: &self.authorities,
             upstreams: &self.upstreams,
             secrets: &self.secrets,
@@ -113,6 +121,8 @@ impl CertPublisher {
 fn same_handshakes(one: &Snapshot, other: &Snapshot) -> bool {
     let mut pairs = one.locations.iter().zip(&other.locations);
     one.tls == other.tls
+        && one.tls_terms == other.tls_terms
+        && one.tls_default == other.tls_default
         && one.hosts == other.hosts
         && one.locations.len() == other.locations.len()
         && pairs.all(|(one, other)| Arc::ptr_eq(one, other) || one.policy == other.policy)

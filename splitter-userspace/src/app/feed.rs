@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 
 use super::certificates::secret_ref;
-use super::process;
+use super::{privileges, process};
 use crate::config::{ClassSettings, Identity, NamespacedName, ProcessDefaults, Source};
 use crate::k8s::{
     Cluster, ManifestWatcher, Manifests, Names, NodeFacts, Objects, Served, Translation, Translator,
@@ -53,7 +53,7 @@ impl Feed {
         let source = match source {
             Source::Manifests(directory) => Followed::Manifests {
                 // Watched before it is read, so that no change falls between the two.
-                watcher: ManifestWatcher::start(directory)
+                watcher: privileges::without(|| ManifestWatcher::start(directory))
                     .with_context(|| format!("cannot watch {}", directory.display()))?,
                 manifests: Manifests::new(directory),
             },
@@ -128,8 +128,8 @@ impl Feed {
         }
     }
 
-    /// Reads everything and translates it with what is known of names, off this thread. `default`
-    /// names the Secret of the default certificate.
+    /// Reads everything and translates it with what is known of names, off this thread. `named` are
+    /// Secrets that flags name.
     ///
     /// # Errors
     /// When our code has panicked; what was read before is then read anew.
@@ -138,9 +138,9 @@ impl Feed {
         source: &Source,
         class: &ClassSettings,
         names: Names,
-        default: Option<&NamespacedName>,
+        named: Vec<NamespacedName>,
     ) -> anyhow::Result<Reading> {
-        let (mut class, default) = (class.clone(), default.cloned());
+        let mut class = class.clone();
         let mut translator = std::mem::take(&mut self.translator);
         match &mut self.source {
             Followed::Manifests { manifests, .. } => {
@@ -152,7 +152,7 @@ impl Feed {
                     let (mut objects, problems): (Objects, Vec<Problem>) = taken.reload();
                     objects.names = names;
                     let translation = translator.translate(&objects, &class);
-                    let translation = with_default(translation, &objects, default.as_ref());
+                    let translation = with_named(translation, &objects, &named);
                     (taken, translator, translation, problems)
                 })
                 .await?;
@@ -175,7 +175,7 @@ impl Feed {
                 }
                 let (translator, translation) = blocking(move || {
                     let translation = translator.translate(&objects, &class);
-                    let translation = with_default(translation, &objects, default.as_ref());
+                    let translation = with_named(translation, &objects, &named);
                     (translator, translation)
                 })
                 .await?;
@@ -190,16 +190,16 @@ impl Feed {
     }
 }
 
-/// Adds the Secret of the default certificate, which no Ingress names.
-fn with_default(
+/// Adds the Secrets that flags name, which no Ingress does.
+fn with_named(
     mut translation: Translation,
     objects: &Objects,
-    default: Option<&NamespacedName>,
+    named: &[NamespacedName],
 ) -> Translation {
-    if let Some(name) = default
-        && let Some(data) = objects.secret(&name.namespace, &name.name)
-    {
-        translation.secrets.insert(secret_ref(name), data);
+    for name in named {
+        if let Some(data) = objects.secret(&name.namespace, &name.name) {
+            translation.secrets.insert(secret_ref(name), data);
+        }
     }
     translation
 }

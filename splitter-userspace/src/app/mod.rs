@@ -9,6 +9,7 @@ mod hand_over;
 mod keys;
 mod overrides;
 mod pools;
+mod privileges;
 mod process;
 mod publish;
 mod ranges;
@@ -60,9 +61,12 @@ const LOG_DEADLINE: Duration = Duration::from_secs(2);
 /// When it cannot start: an address is taken, a mode of steering is not to be had, a file cannot be
 /// opened. Nothing that comes later ends it.
 pub fn run(settings: Settings) -> anyhow::Result<()> {
+    privileges::harden();
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .thread_name("control")
+        // Those that read files and answer for others, not this one.
+        .on_thread_start(privileges::drop_all)
         .build()
         .context("cannot start the control thread")?
         .block_on(serve(settings))
@@ -77,6 +81,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
+    privileges::serve(instance.steering.has_pools());
     instance
         .serve(async {
             tokio::select! {
@@ -111,7 +116,9 @@ impl Instance {
     /// As [`run`].
     pub async fn start(mut settings: Settings) -> anyhow::Result<Self> {
         let registry = registry(&settings);
-        let log = AccessLog::start(&settings.access_log, settings.log_format, &registry)?;
+        let log = privileges::without(|| {
+            AccessLog::start(&settings.access_log, settings.log_format, &registry)
+        })?;
         let mut taken = succession::take_over(&settings.hand_over).await?;
         let admin = succession::admin_listener(settings.admin, taken.as_mut())?;
         let admin_addr = admin.local_addr()?;
@@ -122,6 +129,7 @@ impl Instance {
         let controller = settings.class.controllers.first();
         let (cert_publisher, certificates) = CertPublisher::new(
             settings.default_certificate.as_ref(),
+            settings.ticket_secret.as_ref(),
             controller.map_or("", String::as_str),
             &registry,
         )?;
@@ -386,9 +394,17 @@ async fn reload(
         known: (*names.known()).clone(),
         allow_local: settings.names.allow_local,
     };
-    let default = settings.default_certificate.as_ref();
+    let named = settings
+        .default_certificate
+        .iter()
+        .chain(&settings.ticket_secret);
     let reading = feed
-        .read(&settings.source, &settings.class, known, default)
+        .read(
+            &settings.source,
+            &settings.class,
+            known,
+            named.cloned().collect(),
+        )
         .await?;
     if let Some(nodes) = reading.nodes {
         steering.learn(nodes);

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::hand_over::{Listener, Place, Taken};
+use super::privileges;
 use super::steering::Steering;
 use crate::auth::Guards;
 use crate::config::{PoolSettings, RealIp, Settings};
@@ -176,14 +177,10 @@ impl Common<'_> {
                 trusted: self.settings.proxy_real_ip.clone(),
             },
         };
-        let proxy = Proxy::start(
-            &config,
-            sockets,
-            self.live,
-            self.weights,
-            self.registry,
-            self.log,
-        )?;
+        let (live, weights) = (self.live, self.weights);
+        let (registry, log) = (self.registry, self.log);
+        let start = || Proxy::start(&config, sockets, live, weights, registry, log);
+        let proxy = privileges::without(start)?;
         Ok(proxy)
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use splitter_common::{Fallback, Pool};
+use splitter_common::{Class, Fallback, Pool};
 use tokio::sync::watch;
 
 use super::{counters, describe, ranges};
@@ -120,7 +120,8 @@ impl Steering {
 
     /// The same classes in user space, by the address alone; what that cannot tell is outside.
     pub fn classes(&self) -> Arc<dyn Classes> {
-        Arc::new(ByAddress(self.classifier.subscribe()))
+        let pools = self.has_pools().then_some(self.policy.pool);
+        Arc::new(ByAddress(self.classifier.subscribe(), pools))
     }
 
     /// Whether there is a pool for each class; else there is one for all.
@@ -338,11 +339,22 @@ impl Steering {
     }
 }
 
-struct ByAddress(watch::Receiver<Classifier>);
+/// With the pool of each class, if there are pools.
+struct ByAddress(watch::Receiver<Classifier>, Option<[Pool; Class::COUNT]>);
 
 impl Classes for ByAddress {
     fn class_of(&self, peer: IpAddr) -> &'static str {
         self.0.borrow().classify(peer, 0).class.name()
+    }
+
+    fn is_inside(&self, addr: IpAddr, pool: &str) -> bool {
+        let class = self.0.borrow().classify(addr, 0).class;
+        // What the kernel found otherwise, say by the NIC, has led to another pool.
+        let agreed = |pools: &[Pool; Class::COUNT]| {
+            let its = pools.get(class.code() as usize);
+            its.is_some_and(|it| it.name() == pool)
+        };
+        matches!(class, Class::EastWest | Class::Local) && self.1.as_ref().is_none_or(agreed)
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 
 use super::hand_over::{Event, Giver, HandOverError, Listener, Shelf, Taken};
+use super::privileges;
 use super::steering::Steering;
 use crate::admin::{self, AdminState, Readiness};
 use crate::config::{AfterHandOver, HandOver};
@@ -88,7 +89,9 @@ impl Succession {
         let giver = match (&settings.path, admin) {
             (Some(path), (asked, Some(socket))) => {
                 let admin = (asked, socket);
-                Some(Giver::start(path, Shelf { admin, listeners })?)
+                let shelf = Shelf { admin, listeners };
+                // Its thread passes on what is open already.
+                Some(privileges::without(|| Giver::start(path, shelf))?)
             }
             _ => None,
         };

@@ -14,7 +14,7 @@ use crate::auth::{self, GuardStore};
 use crate::config::ClassSettings;
 use crate::k8s::{Fared, Fate, MAX_FILE_BYTES, Manifests, Translation, compare, translate};
 use crate::model::{Problem, Severity};
-use crate::tls::{Asking, CertStore, Demand};
+use crate::tls::{CertStore, Demand, Handshakes};
 
 mod text;
 
@@ -209,7 +209,8 @@ pub fn check(
 fn certificates(translation: &Translation) -> anyhow::Result<Vec<Problem>> {
     let (_, faulty) = CertStore::new(SystemTime::now())?.update(Demand {
         hosts: &translation.snapshot.tls_hosts(),
-        asking: &Asking::default(),
+        handshakes: &Handshakes::default(),
+        tickets: None,
         authorities: &translation.snapshot.authorities(),
         upstreams: &translation.snapshot.upstream_tls(),
         secrets: &translation.secrets,
@@ -351,6 +352,30 @@ mod tests {
             coloured.contains("\u{1b}[33mdiffers\u{1b}[0m     default/plain"),
             "{coloured}"
         );
+    }
+
+    #[test]
+    fn what_callers_must_show_is_told() {
+        let guards = "{name: i, annotations: {splitter.io/traffic-class: east-west, \
+             nginx.ingress.kubernetes.io/allowlist-source-range: 10.0.0.0/8, \
+             nginx.ingress.kubernetes.io/auth-tls-secret: default/ca, \
+             splitter.io/auth-tls-allowed-identities: 'spiffe://td.test/*', \
+             nginx.ingress.kubernetes.io/backend-protocol: HTTPS}}";
+        let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: ca}\n\
+             data: {ca.crt: eA==}\n";
+        let text = GOOD.replace("{name: i}", guards) + secret;
+        let (_, out) = run(&text, false);
+        for demand in [
+            "to be a pod or the node itself",
+            "an address of 10.0.0.0/8",
+            "a certificate, with one of the names spiffe://td.test/*, by the Secret default/ca",
+            "nothing of its pods, whose TLS is taken without a proof (proxy-ssl-verify)",
+        ] {
+            assert!(
+                out.contains(&format!("asks for {demand}\n")),
+                "{demand}: {out}"
+            );
+        }
     }
 
     #[test]

@@ -39,6 +39,16 @@ pub struct ClassArgs {
     /// every host that one Ingress asks it for.
     #[arg(long, env = "SPLITTER_STRICT_NGINX", value_parser = BoolishValueParser::new())]
     pub strict_nginx: bool,
+
+    /// Speak TLS only with pods that prove who they are, whatever proxy-ssl-verify says: Ingresses
+    /// with backend-protocol HTTPS need proxy-ssl-secret with a ca.crt, and proxy-ssl-name.
+    #[arg(long, env = "SPLITTER_UPSTREAM_TLS_VERIFY", value_parser = BoolishValueParser::new())]
+    pub upstream_tls_verify: bool,
+
+    /// Leave the TLS of hosts with ssl-passthrough to their pods: connections go there by the name in
+    /// the client's hello, untouched.
+    #[arg(long, env = "SPLITTER_ENABLE_SSL_PASSTHROUGH", value_parser = BoolishValueParser::new())]
+    pub enable_ssl_passthrough: bool,
 }
 
 impl From<ClassArgs> for ClassSettings {
@@ -50,6 +60,8 @@ impl From<ClassArgs> for ClassSettings {
             annotations_prefix: args.annotations_prefix,
             defaults: args.defaults.unwrap_or_default(),
             strict_nginx: args.strict_nginx,
+            upstream_tls_verify: args.upstream_tls_verify,
+            ssl_passthrough: args.enable_ssl_passthrough,
         }
     }
 }
@@ -143,6 +155,8 @@ mod tests {
             annotations_prefix: "ingress.example.com".to_owned(),
             defaults: Arc::default(),
             strict_nginx: true,
+            upstream_tls_verify: false,
+            ssl_passthrough: false,
         };
         assert_eq!(settings.unwrap(), expected);
     }

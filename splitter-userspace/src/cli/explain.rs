@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::class_args::ClassArgs;
 use crate::config::ClassSettings;
 use crate::k8s::{Manifests, translate};
-use crate::model::{ObjectRef, Problem, SecretData, Snapshot};
+use crate::model::{ObjectRef, Problem, SecretData, Snapshot, TrafficClass};
 use crate::routing::Router;
 use crate::routing::explain::{Explanation, Outcome, Query, explain};
 
@@ -51,6 +51,10 @@ pub struct ExplainArgs {
     /// Address that the request is from, for what goes by address.
     #[arg(long, value_name = "IP")]
     pub client: Option<IpAddr>,
+
+    /// Where the caller is, as the proxy would find it: north-south or east-west.
+    #[arg(long = "class", value_name = "CLASS", value_parser = caller_class)]
+    pub caller: Option<TrafficClass>,
 
     /// Certificate that the client shows, in PEM, with those behind it that it sends.
     #[arg(long, value_name = "FILE")]
@@ -102,6 +106,7 @@ impl ExplainArgs {
             query: self.path.query(),
             headers: &headers,
             client: self.client,
+            class: self.caller,
         };
         let mut explanation = explain(snapshot, &Router::build(snapshot), &query);
         let certificate = self.certificate.as_ref().map(std::fs::read).transpose()?;
@@ -177,6 +182,12 @@ fn related<'a>(explanation: &Explanation, problems: &'a [Problem]) -> (Vec<&'a P
     let related: Vec<_> = problems.iter().filter(bears).collect();
     let others = problems.len() - related.len();
     (related, others)
+}
+
+fn caller_class(text: &str) -> Result<TrafficClass, String> {
+    let all = [TrafficClass::NorthSouth, TrafficClass::EastWest];
+    let found = all.into_iter().find(|it| it.name() == text);
+    found.ok_or_else(|| "allowed are north-south and east-west".to_owned())
 }
 
 fn path(text: &str) -> Result<PathAndQuery, String> {

@@ -262,13 +262,21 @@ impl TryFrom<RunArgs> for Settings {
             source: match args.manifests {
                 Some(directory) => Source::Manifests(directory),
                 None => Source::Cluster(Box::new(ClusterSettings {
-                    secrets: args.tls.default_ssl_certificate.iter().cloned().collect(),
+                    secrets: [
+                        &args.tls.default_ssl_certificate,
+                        &args.tls.tls_ticket_secret,
+                    ]
+                    .into_iter()
+                    .flatten()
+                    .cloned()
+                    .collect(),
                     ..args.cluster.into()
                 })),
             },
             http: args.http,
             https,
             default_certificate: args.tls.default_ssl_certificate,
+            ticket_secret: args.tls.tls_ticket_secret,
             hsts: args.tls.hsts,
             admin: args.admin,
             steering: args.steering.into(),

@@ -54,6 +54,7 @@ fn every_flag_sets_its_field() {
         "--http=[::1]:3",
         "--https=127.0.0.1:5,[::1]:6",
         "--default-ssl-certificate=ingress/wildcard",
+        "--tls-ticket-secret=ingress/tickets",
         "--hsts=max-age=60",
         "--admin=127.0.0.1:4",
         "--steering=sk-lookup",
@@ -130,6 +131,10 @@ fn every_flag_sets_its_field() {
             namespace: "ingress".to_owned(),
             name: "wildcard".to_owned(),
         }),
+        ticket_secret: Some(NamespacedName {
+            namespace: "ingress".to_owned(),
+            name: "tickets".to_owned(),
+        }),
         hsts: Some("max-age=60".to_owned()),
         admin: "127.0.0.1:4".parse().unwrap(),
         steering: Steering::SkLookup,
@@ -145,6 +150,8 @@ fn every_flag_sets_its_field() {
             annotations_prefix: "own.example".to_owned(),
             defaults: Arc::default(),
             strict_nginx: false,
+            upstream_tls_verify: false,
+            ssl_passthrough: false,
         },
         workers: 3,
         log_format: LogFormat::Json,
@@ -196,6 +203,7 @@ fn without_manifests_the_cluster_says_what_to_do() {
         "splitter",
         "--kubeconfig=/k",
         "--default-ssl-certificate=a/b",
+        "--tls-ticket-secret=a/c",
     ];
     let run = Line::try_parse_from(line).unwrap().run;
     let all: Settings = run.try_into().unwrap();
@@ -216,7 +224,10 @@ fn without_manifests_the_cluster_says_what_to_do() {
         "there is no certificate"
     );
     // Nobody else would have it read.
-    assert_eq!(cluster.secrets, ["a/b".parse().unwrap()]);
+    assert_eq!(
+        cluster.secrets,
+        ["a/b", "a/c"].map(|it| it.parse().unwrap())
+    );
 }
 
 #[test]

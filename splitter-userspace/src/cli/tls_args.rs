@@ -32,6 +32,15 @@ pub struct TlsArgs {
     )]
     pub default_ssl_certificate: Option<NamespacedName>,
 
+    /// Secret that the keys of session tickets follow from: key, of at least 32 bytes, and previous
+    /// while it is being changed; nodes that share it resume each other's sessions
+    #[arg(
+        long,
+        env = "SPLITTER_TLS_TICKET_SECRET",
+        value_name = "NAMESPACE/NAME"
+    )]
+    pub tls_ticket_secret: Option<NamespacedName>,
+
     /// Strict-Transport-Security of every answer over https; off leaves what backends say
     #[arg(
         long,

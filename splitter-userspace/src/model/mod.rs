@@ -14,6 +14,7 @@ mod secret;
 mod snapshot;
 mod split;
 mod tls;
+mod tls_terms;
 
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
@@ -23,10 +24,10 @@ pub use policy::{
     AddressSet, Addresses, Affinity, AffinityMode, Algorithm, Algorithms, AnswerEdits, AuthCache,
     Balance, Basic, ClaimHeader, ClaimPath, ClaimTest, ClientCert, ClientVerify, Cors,
     CustomHeaders, ErrorPages, Exchange, External, Failures, Guarded, HashBy, HashPart,
-    HttpsRedirect, Jwt, KeySource, KeyUrl, Mirror, NotARange, Origin, Origins, Pace, Piece, Policy,
-    Protocol, Rate, RateLimits, Redirect, Replace, Retry, Rewrite, SameSite, SessionCookie, Side,
-    SplitKey, SplitPolicy, Template, TemplateError, TokenPlace, UpstreamTls, UserLayout, Variable,
-    subscriber,
+    HttpsRedirect, Identities, Jwt, KeySource, KeyUrl, Mirror, NotARange, NotIdentities, Origin,
+    Origins, Pace, Piece, Policy, Protocol, Rate, RateLimits, Redirect, Replace, Retry, Rewrite,
+    SameSite, SessionCookie, Side, SplitKey, SplitPolicy, Template, TemplateError, TokenPlace,
+    TrafficClass, UpstreamTls, UserLayout, Variable, subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use secret::{SecretData, SecretSource};
@@ -36,3 +37,4 @@ pub use split::{
     Weights,
 };
 pub use tls::{TlsHost, TlsSecret};
+pub use tls_terms::{Handshake, TlsSuite, TlsTerms, TlsVersions};

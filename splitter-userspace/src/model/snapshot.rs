@@ -1,9 +1,12 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Backend, BackendKey, Host, HostPattern, Location, ObjectRef, TlsHost, UpstreamTls};
+use super::{
+    Backend, BackendKey, Handshake, Host, HostPattern, Location, ObjectRef, TlsHost, TlsTerms,
+    UpstreamTls,
+};
 
 /// Index of a Location in [`Snapshot::locations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -30,6 +33,15 @@ pub struct Snapshot {
     /// The hosts that are served over TLS on purpose, sorted by host.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tls: Vec<TlsHost>,
+    /// How TLS is spoken with the clients of hosts, where an Ingress says so.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tls_terms: BTreeMap<HostPattern, TlsTerms>,
+    /// The same for everybody else.
+    #[serde(skip_serializing_if = "TlsTerms::is_default")]
+    pub tls_default: TlsTerms,
+    /// The hosts whose TLS is left to the pods (`ssl-passthrough`), and the Location that says which.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub passthrough: BTreeMap<HostPattern, LocationId>,
 }
 
 impl Snapshot {
@@ -67,14 +79,19 @@ impl Snapshot {
         wanted.collect()
     }
 
-    /// The hosts, and whether their clients are asked for a certificate.
-    pub fn asking(&self) -> impl Iterator<Item = (HostPattern, bool)> + '_ {
+    /// The hosts, and how handshakes with their clients are made.
+    pub fn handshakes(&self) -> impl Iterator<Item = (HostPattern, Handshake)> + '_ {
         self.hosts.iter().flat_map(|host| {
             let locations = host.locations.iter().filter_map(|id| self.location(*id));
-            let mut policies = locations.filter_map(|it| it.policy.as_deref());
-            let asks = policies.any(|policy| policy.client_cert.is_some());
+            let policies = locations.filter_map(|it| it.policy.as_deref());
+            let certs = policies.filter_map(|policy| policy.client_cert.as_ref());
+            let terms = self.tls_terms.get(&host.pattern);
+            let handshake = Handshake {
+                terms: terms.unwrap_or(&self.tls_default).clone(),
+                authorities: certs.map(|it| it.authorities.clone()).collect(),
+            };
             let names = std::iter::once(&host.pattern).chain(&host.aliases);
-            names.map(move |name| (name.clone(), asks))
+            names.map(move |name| (name.clone(), handshake.clone()))
         })
     }
 

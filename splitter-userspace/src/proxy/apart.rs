@@ -67,6 +67,8 @@ impl Policies {
         let asked = Asked {
             parts,
             client,
+            // Nobody is known to be.
+            inside: false,
             limiter: &self.0,
             now: self.0.at(Instant::now()),
             wanted,

@@ -14,11 +14,12 @@ use hyper::service::service_fn;
 use super::client::{Client, Protocol};
 use super::fault::Fault;
 use super::guard::Phase;
-use super::handshake;
+use super::handshake::{self, Accepted};
 use super::io::ClientIo;
 use super::listen::Local;
 use super::origin;
 use super::own;
+use super::passthrough;
 use super::service;
 use super::socket::Socket;
 use super::tunnel;
@@ -45,14 +46,19 @@ pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, loca
     };
     let timeouts = worker.timeouts().clone();
     let socket = Socket::new(stream, timeouts.send, worker.clock(), worker.flusher());
+    let class = worker.class_of(peer.ip());
     let agreed = match local.tls {
         false => None,
         true => match Box::pin(handshake::accept(&worker, &socket)).await {
             None => return,
-            agreed => agreed,
+            Some(Accepted::Secured(agreed)) => Some(agreed),
+            Some(Accepted::Untouched(hello)) => {
+                let passed = passthrough::serve(&worker, &socket, origin, class, hello);
+                Box::pin(passed).await;
+                return;
+            }
         },
     };
-    let class = worker.class_of(peer.ip());
     if agreed.is_some() {
         origin.scheme = "https";
     }
@@ -101,7 +107,9 @@ async fn serve_http1(worker: &Rc<Worker>, client: &Rc<Client>) {
     }
     match client.take_tunnel() {
         Some((tunnel, idle)) => {
-            Box::pin(tunnel::run(&client.socket, early, tunnel, idle)).await;
+            let carried = tunnel::Carried::default();
+            let run = tunnel::run(&client.socket, early, tunnel, idle, &carried);
+            Box::pin(run).await;
         }
         None => finish(worker, client, ended.err()).await,
     }

@@ -55,6 +55,8 @@ pub enum Fault {
     /// The client left before an answer was there. Never sent.
     ClientGone,
     // The Location's.
+    /// It is for callers from outside only, or from inside only, and the client is none of them.
+    ClassDenied,
     /// Its address lists do not let the client in.
     AddressDenied,
     // The configuration's.
@@ -109,7 +111,7 @@ impl Fault {
             Fault::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Fault::LengthRequired => StatusCode::LENGTH_REQUIRED,
             Fault::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Fault::AddressDenied => StatusCode::FORBIDDEN,
+            Fault::ClassDenied | Fault::AddressDenied => StatusCode::FORBIDDEN,
             Fault::ClientGone => client_closed_request(),
             Fault::NoLocation => StatusCode::NOT_FOUND,
             Fault::NoEndpoint | Fault::Overloaded | Fault::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -147,6 +149,7 @@ impl Fault {
             Fault::Misdirected => "misdirected",
             Fault::GuardBroken => "guard-broken",
             Fault::MethodNotAllowed => "method-not-allowed",
+            Fault::ClassDenied => "class-denied",
             Fault::AddressDenied => "address-denied",
             Fault::ClientGone => "client-gone",
             Fault::NoLocation => "no-location",
@@ -189,6 +192,7 @@ impl Fault {
             Fault::Misdirected => "the connection was made for another host",
             Fault::GuardBroken => "it cannot be told who may call this location",
             Fault::MethodNotAllowed => "this method is not served",
+            Fault::ClassDenied => "callers from this side may not call here",
             Fault::AddressDenied => "this address may not call here",
             Fault::ClientGone => "the client closed the connection",
             Fault::NoLocation => "no location for this host and path",

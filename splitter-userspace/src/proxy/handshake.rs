@@ -6,14 +6,17 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
-use rustls::server::{Accepted, Acceptor};
+use rustls::server::{self, Acceptor};
 use rustls::{AlertDescription, Connection, Error, HandshakeKind, ProtocolVersion};
 
 use super::fault::Fault;
 use super::own;
 use super::socket::{HandshakeError, Session, Socket};
-use super::worker::Worker;
+use super::worker::{Current, Worker};
+use crate::model::LocationId;
+use crate::routing::Live;
 use crate::telemetry::{Counter, Registry, TLS_HANDSHAKES};
+use crate::tls::{Peek, Peeked};
 
 /// The first byte of every TLS connection: a handshake record.
 const HANDSHAKE: u8 = 0x16;
@@ -29,14 +32,35 @@ pub struct Agreed {
     pub http2: bool,
 }
 
-/// Makes the handshake; none when it failed, which is counted and told to the client by then.
-pub async fn accept(worker: &Rc<Worker>, socket: &Rc<Socket>) -> Option<Agreed> {
+/// How a connection to a TLS listener goes on.
+pub enum Accepted {
+    /// With TLS that ends here.
+    Secured(Agreed),
+    /// With TLS that ends at a pod.
+    Untouched(Untouched),
+}
+
+/// A connection of which nothing was answered.
+pub struct Untouched {
+    /// The name in its hello.
+    pub name: String,
+    /// All that has come.
+    pub received: Vec<u8>,
+    /// The state that says where it goes.
+    pub current: Rc<Current>,
+    /// The Location whose pods it is for.
+    pub location: LocationId,
+}
+
+/// Makes the handshake, or leaves it to a pod; none when it failed, which is counted and told to the
+/// client by then.
+pub async fn accept(worker: &Rc<Worker>, socket: &Rc<Socket>) -> Option<Accepted> {
     let _open = worker.handshakes().open()?;
     socket.wait_at_most(worker.timeouts().handshake);
     let failure = match attempt(worker, socket).await {
-        Ok(agreed) => {
+        Ok(accepted) => {
             socket.wait_for_ever();
-            return Some(agreed);
+            return Some(accepted);
         }
         Err(failure) => failure,
     };
@@ -53,12 +77,30 @@ pub async fn accept(worker: &Rc<Worker>, socket: &Rc<Socket>) -> Option<Agreed> 
     None
 }
 
-async fn attempt(worker: &Rc<Worker>, socket: &Rc<Socket>) -> Result<Agreed, Failure> {
-    let (accepted, rest) = hello(socket).await?;
+async fn attempt(worker: &Rc<Worker>, socket: &Rc<Socket>) -> Result<Accepted, Failure> {
+    let current = worker.current();
+    let (accepted, rest) = match hello(socket, &current.live).await? {
+        Hello::Ours(accepted, rest) => (accepted, rest),
+        Hello::Theirs {
+            name,
+            received,
+            location,
+        } => {
+            worker.handshakes().count(["", "", "passed", ""]);
+            return Ok(Accepted::Untouched(Untouched {
+                name,
+                received,
+                current,
+                location,
+            }));
+        }
+    };
     let name = accepted.client_hello().server_name().map(str::to_owned);
-    let config = worker
-        .certificates()
-        .config(name.as_deref().unwrap_or_default());
+    let certificates = worker.certificates();
+    let config = certificates.config(name.as_deref().unwrap_or_default());
+    let Some(config) = config.cloned() else {
+        return Err(Failure::Tls(Error::General("no configuration".to_owned())));
+    };
     let tls = match accepted.into_connection(config) {
         Ok(tls) => tls,
         Err((error, mut alert)) => {
@@ -72,14 +114,26 @@ async fn attempt(worker: &Rc<Worker>, socket: &Rc<Socket>) -> Result<Agreed, Fai
     std::future::poll_fn(|cx| socket.poll_handshake(cx)).await?;
     socket.tls(|tls| worker.handshakes().made(tls));
     let http2 = socket.tls(|tls| tls.alpn_protocol() == Some(b"h2"));
-    Ok(Agreed {
+    Ok(Accepted::Secured(Agreed {
         http2: http2.unwrap_or(false),
-    })
+    }))
 }
 
-/// Reads the client's hello, which may come byte by byte, and what came behind it.
-async fn hello(socket: &Rc<Socket>) -> Result<(Accepted, Vec<u8>), Failure> {
+/// A client's hello, and what came behind it.
+enum Hello {
+    Ours(Box<server::Accepted>, Vec<u8>),
+    Theirs {
+        name: String,
+        received: Vec<u8>,
+        location: LocationId,
+    },
+}
+
+/// Reads the client's hello, which may come byte by byte. Where hosts leave TLS to their pods nothing
+/// is judged before it is whole: half a hello has no name, and must not be taken for one without.
+async fn hello(socket: &Rc<Socket>, live: &Live) -> Result<Hello, Failure> {
     let mut acceptor = Acceptor::default();
+    let mut peek = (!live.snapshot.passthrough.is_empty()).then(Peek::default);
     let mut first = true;
     loop {
         let mut buf = [MaybeUninit::<u8>::uninit(); CHUNK];
@@ -99,12 +153,49 @@ async fn hello(socket: &Rc<Socket>) -> Result<(Accepted, Vec<u8>), Failure> {
                 false => Failure::Garbage,
             });
         }
+        let mut received = received;
+        if let Some(mut peeking) = peek.take() {
+            match peeking.push(&received) {
+                Peeked::More => {
+                    peek = Some(peeking);
+                    continue;
+                }
+                Peeked::Named(name) => {
+                    let found = name.as_deref().and_then(|it| live.passthrough(it));
+                    received = peeking.into_raw();
+                    if let (Some(location), Some(name)) = (found, name) {
+                        return Ok(Hello::Theirs {
+                            name,
+                            received,
+                            location,
+                        });
+                    }
+                }
+                // The library says what is wrong with it; it has no name that it could belong by.
+                Peeked::Garbage => {
+                    let mut raw = peeking.into_raw();
+                    acceptor
+                        .read_tls(&mut raw.as_slice())
+                        .map_err(|_| Failure::Garbage)?;
+                    raw.clear();
+                    return Err(match acceptor.accept() {
+                        Err((error, mut alert)) => {
+                            let mut bytes = Vec::new();
+                            // Cannot fail: memory takes all.
+                            let _ = alert.write_all(&mut bytes);
+                            refused(socket, error, &bytes).await
+                        }
+                        Ok(_) => Failure::Garbage,
+                    });
+                }
+            }
+        }
         let mut rest = received.as_slice();
         while !rest.is_empty() {
             acceptor.read_tls(&mut rest).map_err(|_| Failure::Garbage)?;
             match acceptor.accept() {
                 Ok(None) => {}
-                Ok(Some(accepted)) => return Ok((accepted, rest.to_vec())),
+                Ok(Some(accepted)) => return Ok(Hello::Ours(Box::new(accepted), rest.to_vec())),
                 Err((error, mut alert)) => {
                     let mut bytes = Vec::new();
                     // Cannot fail: memory takes all.

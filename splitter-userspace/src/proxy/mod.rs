@@ -30,6 +30,7 @@ mod listen;
 mod mirror;
 mod origin;
 mod own;
+mod passthrough;
 mod policy;
 mod pool;
 mod proxy_header;

@@ -219,6 +219,8 @@ fn enter(
         let asked = Asked {
             parts,
             client: journal.caller(),
+            inside: policy.traffic_class.is_some()
+                && worker.is_inside(client.origin.peer.ip(), journal.caller()),
             limiter: worker.limiter(),
             now: worker.limiter().at(journal.began()),
             wanted,

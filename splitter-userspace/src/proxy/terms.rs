@@ -52,6 +52,12 @@ impl Terms {
         Self::with(timeouts, Exchange::default())
     }
 
+    /// What holds for bytes that are passed on as they are.
+    pub fn untouched(worker: &Worker, policy: Option<&Policy>) -> Self {
+        let exchange = policy.map_or_else(Exchange::default, |it| it.exchange);
+        Self::with(worker.timeouts(), exchange)
+    }
+
     fn with(timeouts: &Timeouts, own: Exchange) -> Self {
         Terms {
             protocol: own.protocol,

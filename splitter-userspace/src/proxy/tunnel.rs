@@ -1,5 +1,6 @@
 //! Upgraded connections (WebSocket and the like): bytes both ways, each at the other's pace.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::rc::Rc;
@@ -21,16 +22,31 @@ pub struct Tunnel {
     pub early: Bytes,
 }
 
+/// The bytes that a tunnel has carried so far, from the client and to it.
+#[derive(Debug, Default)]
+pub struct Carried {
+    /// From the client.
+    pub up: Cell<u64>,
+    /// To the client.
+    pub down: Cell<u64>,
+}
+
 /// Carries bytes both ways until both sides have ended, one breaks, or neither moves for `idle`.
-/// Returns the bytes carried to the client.
-pub async fn run(client: &Rc<Socket>, early: Bytes, tunnel: Tunnel, idle: Duration) -> u64 {
+/// Returns whether both sides have ended.
+pub async fn run(
+    client: &Rc<Socket>,
+    early: Bytes,
+    tunnel: Tunnel,
+    idle: Duration,
+    carried: &Carried,
+) -> bool {
     let upstream = &tunnel.socket;
     for side in [client, upstream] {
         side.probe_peer();
         side.wait_while_moving(idle);
     }
-    let mut up = Direction::new(early);
-    let mut down = Direction::new(tunnel.early);
+    let mut up = Direction::new(early, &carried.up);
+    let mut down = Direction::new(tunnel.early, &carried.down);
     let ended = std::future::poll_fn(|cx| {
         let up = up.poll(cx, client, upstream)?;
         let down = down.poll(cx, upstream, client)?;
@@ -40,27 +56,27 @@ pub async fn run(client: &Rc<Socket>, early: Bytes, tunnel: Tunnel, idle: Durati
         Poll::<io::Result<()>>::Pending
     })
     .await;
-    if let Err(e) = ended {
+    if let Err(e) = &ended {
         // A cut stream must not look like one that ended.
         tracing::debug!(error = %e, "a tunnel broke");
         client.reset_on_close();
         upstream.reset_on_close();
     }
-    down.carried
+    ended.is_ok()
 }
 
-struct Direction {
+struct Direction<'c> {
     pending: Bytes,
-    carried: u64,
+    carried: &'c Cell<u64>,
     ended: bool,
     done: bool,
 }
 
-impl Direction {
-    fn new(pending: Bytes) -> Self {
+impl<'c> Direction<'c> {
+    fn new(pending: Bytes, carried: &'c Cell<u64>) -> Self {
         Direction {
             pending,
-            carried: 0,
+            carried,
             ended: false,
             done: false,
         }
@@ -76,7 +92,7 @@ impl Direction {
             if self.pending.has_remaining() {
                 let n = ready!(to.poll_write(cx, &[IoSlice::new(&self.pending)]))?;
                 self.pending.advance(n);
-                self.carried += n as u64;
+                self.carried.set(self.carried.get() + n as u64);
                 // Traffic one way keeps the whole tunnel.
                 from.progress();
             } else if self.ended {

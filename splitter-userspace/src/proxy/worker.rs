@@ -1,6 +1,8 @@
 //! What one worker thread owns. Nothing of it is shared with another worker but the mapped weights,
 //! and the published state, of which each worker keeps its own reference.
 
+mod choose;
+
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, request};
+use http::{HeaderMap, HeaderValue};
 use tokio::sync::Notify;
 
 use super::client::Client;
@@ -19,7 +21,6 @@ use super::handshake::Handshakes;
 use super::headers::X_REQUEST_ID;
 use super::hex;
 use super::http2::Http2Pool;
-use super::journal::Journal;
 use super::limiter::Limiter;
 use super::mirror::Mirrors;
 use super::policy::Gatekeeper;
@@ -29,10 +30,7 @@ use super::upstream::Upstream;
 use crate::auth::Guards;
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::model::{Backend, Location, LocationId};
-use crate::routing::{
-    Aim, Blocks, Found, Live, Picker, Shown, SlotId, Tick, WeightSource, decide, held, normalize,
-    resolve,
-};
+use crate::routing::{Aim, Blocks, Live, Picker, SlotId, Tick, WeightSource};
 use crate::telemetry::{ConnectionMetrics, Counter, Record, WorkerLog, WorkerMetrics};
 use crate::tls::Certificates;
 
@@ -58,10 +56,14 @@ impl Place {
     }
 }
 
-/// Says where clients are, for the log.
+/// Says where clients are.
 pub trait Classes: Send + Sync {
     /// The name of a client's class, by its address alone. Asked once for each connection.
     fn class_of(&self, peer: IpAddr) -> &'static str;
+
+    /// Whether an address is that of a pod or of the node itself, and callers from there belong to
+    /// `pool`. Another node's is not: outsiders are hidden behind it by masquerading.
+    fn is_inside(&self, addr: IpAddr, pool: &str) -> bool;
 }
 
 /// What a worker is made with.
@@ -245,71 +247,17 @@ impl Worker {
         &self.handshakes
     }
 
-    /// Finds the Location of a request and notes it in `journal`.
-    ///
-    /// # Errors
-    /// The fault to answer with.
-    pub fn find(&self, host: &str, path: &str, journal: &mut Journal) -> Result<Place, Fault> {
-        let current = journal.current().clone();
-        let live = &current.live;
-        let host = normalize(host).ok_or(Fault::BadHost)?;
-        let id = match live.router.find(&host, path) {
-            Found::Location(id) => id,
-            Found::Ambiguous => return Err(Fault::AmbiguousPath),
-            Found::NoHost | Found::NoPath(_) => return Err(Fault::NoLocation),
-        };
-        journal.location = Some(id);
-        Ok(Place { current, id })
-    }
-
-    /// Chooses the Variant that answers a request at `place`; notes it in `journal`.
-    ///
-    /// # Errors
-    /// The fault to answer with.
-    pub fn choose(
-        &self,
-        place: &Place,
-        host: &str,
-        parts: &request::Parts,
-        journal: &mut Journal,
-    ) -> Result<Arc<Backend>, Fault> {
-        let live = &place.current.live;
-        let location = place.location().ok_or(Fault::NoLocation)?;
-        let split = &location.split;
-        let slot = live.slot(place.id).unwrap_or(SlotId::NONE);
-        let weights = self.weights.weights(slot);
-        let mut blocks = self.blocks.borrow_mut();
-        let mut draw = blocks.slot(slot, &weights);
-        let affinity = split.affinity();
-        // Only some of what follows from a policy of the Split looks at it.
-        let host = split.policy.as_ref().and_then(|_| normalize(host));
-        let host = host.as_deref().unwrap_or_default();
-        let shown = Shown {
-            headers: &parts.headers,
-            method: parts.method.as_str(),
-            host,
-            path: parts.uri.path(),
-            query: parts.uri.query().unwrap_or_default(),
-            client: journal.caller(),
-            held: affinity.and_then(|affinity| held(affinity, &parts.headers)),
-        };
-        let decision = decide(split, &shown, &weights, &mut draw);
-        let resolved =
-            resolve(&live.snapshot, location, decision).map_err(|_| Fault::NoEndpoint)?;
-        journal.decision = Some(resolved.decision);
-        if let Some(policy) = &split.policy {
-            journal.aim = Aim::of(policy, resolved.decision.variant, &shown);
-        }
-        self.weights.count(slot, resolved.decision.variant);
-        live.snapshot
-            .backend(resolved.backend)
-            .cloned()
-            .ok_or(Fault::NoEndpoint)
-    }
-
     /// Where a client is.
     pub fn class_of(&self, peer: IpAddr) -> &'static str {
         self.classes.class_of(peer)
+    }
+
+    /// Whether a caller is known to be inside. Its connection must be from there, in the pool that
+    /// the kernel gives such connections; and `caller`, whom a believed header may name, must be
+    /// there too: a header can take the class away and never give it.
+    pub fn is_inside(&self, peer: IpAddr, caller: IpAddr) -> bool {
+        let is = |addr| self.classes.is_inside(addr, self.name);
+        is(peer) && (caller == peer || is(caller))
     }
 
     /// The Endpoint of `backend` that is next, leaving out those in `tried`. What

@@ -7,7 +7,9 @@ use http::{HeaderMap, Method};
 use serde::Serialize;
 
 use super::{Found, Router, normalize};
-use crate::model::{HostPattern, LocationKey, ObjectRef, Policy, Snapshot, SplitPolicy};
+use crate::model::{
+    HostPattern, LocationKey, ObjectRef, Policy, Snapshot, SplitPolicy, TrafficClass,
+};
 
 mod gate;
 mod place;
@@ -37,6 +39,8 @@ pub struct Query<'a> {
     pub headers: &'a HeaderMap,
     /// The address that it is from, if that is to be told.
     pub client: Option<IpAddr>,
+    /// Where the caller is, if that is to be told.
+    pub class: Option<TrafficClass>,
 }
 
 /// Each step of a request's way to a Variant.

@@ -74,6 +74,14 @@ impl Live {
         }
     }
 
+    /// The Location whose pods have the TLS of connections to `name`, which is in lower case, if it is
+    /// left to them. The most specific host counts, as for requests.
+    pub fn passthrough(&self, name: &str) -> Option<LocationId> {
+        let host = self.router.find_host(name)?;
+        let host = self.snapshot.hosts.get(host as usize)?;
+        self.snapshot.passthrough.get(&host.pattern).copied()
+    }
+
     /// The weight slot of a Location.
     pub fn slot(&self, id: LocationId) -> Option<SlotId> {
         self.slots.get(id.0 as usize).copied()

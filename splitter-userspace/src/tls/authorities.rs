@@ -10,6 +10,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{CertificateError, Error, RootCertStore};
 
+use super::kind;
 use crate::model::{ObjectRef, Problem, SecretData, Severity};
 
 /// The most authorities of one Secret.
@@ -17,7 +18,10 @@ const MAX_AUTHORITIES: usize = 256;
 
 /// The authorities of one Secret, and what they have revoked.
 #[derive(Debug)]
-pub struct Authorities(Arc<dyn ClientCertVerifier>);
+pub struct Authorities {
+    verifier: Arc<dyn ClientCertVerifier>,
+    digest: [u8; 32],
+}
 
 /// Why a client's certificate is not good.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +87,17 @@ pub(super) fn unfit(error: &VerifierBuilderError) -> AuthoritiesError {
 }
 
 impl Authorities {
+    /// Those of a Secret: `ca.crt`, and `ca.crl` if it is there.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn of(data: &SecretData) -> Result<Self, AuthoritiesError> {
+        Self::read(
+            data,
+            &Arc::new(rustls::crypto::aws_lc_rs::default_provider()),
+        )
+    }
+
     fn read(data: &SecretData, provider: &Arc<CryptoProvider>) -> Result<Self, AuthoritiesError> {
         let roots = roots(data)?;
         let mut verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
@@ -91,7 +106,15 @@ impl Authorities {
             verifier = verifier.with_crls(lists).enforce_revocation_expiration();
         }
         let verifier = verifier.build();
-        Ok(Authorities(verifier.map_err(|error| unfit(&error))?))
+        Ok(Authorities {
+            verifier: verifier.map_err(|error| unfit(&error))?,
+            digest: kind::of_entries([data.get("ca.crt"), data.get("ca.crl")]),
+        })
+    }
+
+    /// Tells this content from any other.
+    pub(super) fn digest(&self) -> &[u8] {
+        &self.digest
     }
 
     /// Whether a client's chain leads to one of them over at most `depth` others, now.
@@ -104,7 +127,10 @@ impl Authorities {
         };
         // What is not given cannot be gone over.
         let others = others.get(..usize::from(depth)).unwrap_or(others);
-        match self.0.verify_client_cert(own, others, UnixTime::now()) {
+        match self
+            .verifier
+            .verify_client_cert(own, others, UnixTime::now())
+        {
             Ok(_) => Ok(()),
             Err(Error::InvalidCertificate(error)) => Err(reason(&error)),
             Err(_) => Err(unverified("invalid")),

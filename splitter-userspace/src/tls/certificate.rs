@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
+use zeroize::Zeroize as _;
 
 use super::Facts;
 use crate::model::{HostPattern, SecretData};
@@ -51,7 +52,7 @@ impl Certificate {
     /// # Errors
     /// When they are not there, cannot be read, or do not belong together. A certificate that has
     /// expired is none.
-    pub fn read(data: &SecretData, provider: &CryptoProvider) -> Result<Self, CertificateError> {
+    pub fn read(data: &SecretData) -> Result<Self, CertificateError> {
         let chain = data.get("tls.crt").ok_or(CertificateError::NoCertificate)?;
         let chain = CertificateDer::pem_slice_iter(chain)
             .take(MAX_CHAIN + 1)
@@ -59,28 +60,26 @@ impl Certificate {
             .map_err(|_| CertificateError::NoCertificate)?;
         let key = data.get("tls.key").ok_or(CertificateError::NoKey)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| CertificateError::NoKey)?;
-        Self::new(chain, key, provider)
+        Self::new(chain, key)
     }
 
-    /// Puts a chain and its key together.
+    /// Puts a chain and its key together. The key is then only in the library's memory, which clears
+    /// it at its end.
     ///
     /// # Errors
     /// As [`Self::read`].
     pub fn new(
         chain: Vec<CertificateDer<'static>>,
-        key: PrivateKeyDer<'static>,
-        provider: &CryptoProvider,
+        mut key: PrivateKeyDer<'static>,
     ) -> Result<Self, CertificateError> {
+        let read = any_supported_type(&key);
+        key.zeroize();
         if chain.len() > MAX_CHAIN {
             return Err(CertificateError::LongChain);
         }
         let first = chain.first().ok_or(CertificateError::NoCertificate)?;
         let facts = Facts::read(first).ok_or(CertificateError::BadCertificate)?;
-        let key = provider
-            .key_provider
-            .load_private_key(key)
-            .map_err(|_| CertificateError::KeyKind)?;
-        let key = CertifiedKey::new(chain, key);
+        let key = CertifiedKey::new(chain, read.map_err(|_| CertificateError::KeyKind)?);
         match key.keys_match() {
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
             Err(_) => return Err(CertificateError::Mismatch),

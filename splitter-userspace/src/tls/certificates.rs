@@ -6,7 +6,8 @@ use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::{Asking, Authorities, Certificate, TlsBase, UpstreamClient};
+use super::tickets::Tickets;
+use super::{Authorities, Certificate, Handshakes, TicketSecret, TlsBase, UpstreamClient, kind};
 use crate::model::{HostPattern, ObjectRef, UpstreamTls};
 
 /// A host and the certificate that its clients are shown.
@@ -30,50 +31,62 @@ pub struct Certificates {
     pub default: Arc<Certificate>,
     /// The Secret of the default certificate; none for the one made at start.
     pub default_secret: Option<ObjectRef>,
-    asking: Asking,
+    handshakes: Handshakes,
     authorities: HashMap<ObjectRef, Arc<Authorities>>,
     upstreams: HashMap<UpstreamTls, Arc<UpstreamClient>>,
-    config: Arc<ServerConfig>,
-    asking_config: Arc<ServerConfig>,
+    /// Which of the secrets for tickets that there were is in use.
+    tickets: u64,
+    /// One for each kind of handshake, in their order.
+    configs: Vec<Arc<ServerConfig>>,
 }
 
-/// What a host's clients are asked for, and by whom it may be signed; and what pods are spoken to
-/// with.
-#[derive(Debug, Default)]
+/// How handshakes are made and resumed, whose certificates clients may show; and what pods are spoken
+/// to with.
+#[derive(Debug)]
 pub(super) struct Clients {
-    pub(super) asking: Asking,
+    pub(super) handshakes: Handshakes,
     pub(super) authorities: HashMap<ObjectRef, Arc<Authorities>>,
     pub(super) upstreams: HashMap<UpstreamTls, Arc<UpstreamClient>>,
+    /// What the keys of tickets follow from, and which one it is of those that there were.
+    pub(super) tickets: (u64, TicketSecret),
 }
 
 impl Certificates {
     /// Makes the tables.
+    ///
+    /// # Errors
+    /// When a host's terms leave nothing to agree on, which those of `translate` do not.
     pub(super) fn new(
         base: &TlsBase,
         bound: Vec<Bound>,
         default: Arc<Certificate>,
         default_secret: Option<ObjectRef>,
         clients: Clients,
-    ) -> Self {
+    ) -> Result<Self, rustls::Error> {
         let table = Arc::new(Table::new(&bound, &default));
-        Certificates {
-            config: Arc::new(base.server(table.clone(), false)),
-            asking_config: Arc::new(base.server(table, true)),
-            asking: clients.asking,
+        let (tickets, secret) = clients.tickets;
+        let configs = clients.handshakes.kinds().iter().map(|handshake| {
+            let kind = kind::digest(handshake, &clients.authorities);
+            let tickets = Arc::new(Tickets::new(secret.clone(), kind));
+            let asked = !handshake.authorities.is_empty();
+            let config = base.server(table.clone(), &handshake.terms, asked, tickets);
+            config.map(Arc::new)
+        });
+        Ok(Certificates {
+            configs: configs.collect::<Result<_, _>>()?,
+            handshakes: clients.handshakes,
             authorities: clients.authorities,
             upstreams: clients.upstreams,
+            tickets,
             bound,
             default,
             default_secret,
-        }
+        })
     }
 
     /// What a handshake with a client of `name` is made with; no name is empty.
-    pub fn config(&self, name: &str) -> Arc<ServerConfig> {
-        match self.asking.asks(name) {
-            true => self.asking_config.clone(),
-            false => self.config.clone(),
-        }
+    pub fn config(&self, name: &str) -> Option<&Arc<ServerConfig>> {
+        self.configs.get(self.handshakes.find(name))
     }
 
     /// The authorities in a Secret, if there are any.
@@ -103,7 +116,8 @@ impl Certificates {
             && self.bound.iter().zip(bound).all(same)
             && self.default_secret.as_ref() == default_secret
             && Arc::ptr_eq(&self.default, default)
-            && self.asking == clients.asking
+            && self.handshakes == clients.handshakes
+            && self.tickets == clients.tickets.0
             && self.authorities.len() == clients.authorities.len()
             && clients.authorities.iter().all(|(secret, it)| {
                 let mine = self.authorities.get(secret);

@@ -2,15 +2,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs::{self, Ticketer};
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{NoServerSessionStorage, ProducesTickets, ResolvesServerCert};
-use rustls::version::{TLS12, TLS13};
-use rustls::{ConfigBuilder, ServerConfig, WantsVerifier};
 
 use super::asking::Witness;
-use super::{Certificate, CertificateError};
+use super::{Certificate, CertificateError, terms};
+use crate::model::TlsTerms;
 
 /// How long the certificate that is made at start holds.
 const OWN_LASTS: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -35,36 +35,22 @@ pub enum TlsError {
     Own(#[from] CertificateError),
 }
 
-/// What all handshakes of the process have in common: the cryptography and the keys of tickets,
-/// which go on when certificates change.
+/// What all handshakes of the process have in common.
 #[derive(Debug)]
 pub struct TlsBase {
     provider: Arc<CryptoProvider>,
-    tickets: Arc<dyn ProducesTickets>,
-    /// Of connections that were asked for a certificate: a session that was not asked must not go on
-    /// as one that was.
-    asked_tickets: Arc<dyn ProducesTickets>,
-    builder: ConfigBuilder<ServerConfig, WantsVerifier>,
+}
+
+impl Default for TlsBase {
+    /// TLS 1.2 and 1.3 by aws-lc-rs, X25519MLKEM768 first.
+    fn default() -> Self {
+        TlsBase {
+            provider: Arc::new(aws_lc_rs::default_provider()),
+        }
+    }
 }
 
 impl TlsBase {
-    /// TLS 1.2 and 1.3 by aws-lc-rs, X25519MLKEM768 first; tickets with keys that change every six
-    /// hours and are forgotten after twelve.
-    ///
-    /// # Errors
-    /// When there is no randomness to be had.
-    pub fn new() -> Result<Self, TlsError> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider.clone())
-            .with_protocol_versions(&[&TLS13, &TLS12])?;
-        Ok(TlsBase {
-            tickets: Ticketer::new()?,
-            asked_tickets: Ticketer::new()?,
-            provider,
-            builder,
-        })
-    }
-
     /// The cryptography.
     pub fn provider(&self) -> &Arc<CryptoProvider> {
         &self.provider
@@ -76,27 +62,31 @@ impl TlsBase {
     ///
     /// Where clients are `asked` for a certificate, what they show goes with the ticket, and is judged
     /// anew on every connection.
+    ///
+    /// # Errors
+    /// When the terms leave nothing that could be agreed on, which those of `translate` do not.
     pub(super) fn server(
         &self,
         certificates: Arc<dyn ResolvesServerCert>,
+        terms: &TlsTerms,
         asked: bool,
-    ) -> ServerConfig {
-        let builder = self.builder.clone();
-        let (builder, tickets) = match asked {
-            false => (builder.with_no_client_auth(), &self.tickets),
+        tickets: Arc<dyn ProducesTickets>,
+    ) -> Result<ServerConfig, rustls::Error> {
+        let builder = ServerConfig::builder_with_provider(terms::provider(terms, &self.provider))
+            .with_protocol_versions(terms::versions(terms))?;
+        let builder = match asked {
+            false => builder.with_no_client_auth(),
             true => {
                 let witness = Arc::new(Witness(self.provider.clone()));
-                (
-                    builder.with_client_cert_verifier(witness),
-                    &self.asked_tickets,
-                )
+                builder.with_client_cert_verifier(witness)
             }
         };
         let mut config = builder.with_cert_resolver(certificates);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.ticketer = tickets.clone();
-        config
+        config.ignore_client_order = terms.server_order;
+        config.ticketer = tickets;
+        Ok(config)
     }
 
     /// Makes a certificate that nobody trusts, for hosts without one.
@@ -111,6 +101,6 @@ impl TlsBase {
         let certificate = params.self_signed(&key)?;
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let chain = vec![certificate.der().clone()];
-        Ok(Certificate::new(chain, key, &self.provider)?)
+        Ok(Certificate::new(chain, key)?)
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
 use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::prelude::FromDer;
 use x509_parser::x509::X509Name;
@@ -16,6 +17,10 @@ pub struct Identity {
     pub issuer: String,
     /// The subject's common names.
     pub common_names: Vec<String>,
+    /// The DNS names among the alternative names.
+    pub dns: Vec<String>,
+    /// The URIs among them, such as a SPIFFE id.
+    pub uris: Vec<String>,
 }
 
 impl Identity {
@@ -24,12 +29,25 @@ impl Identity {
         let Ok((_, certificate)) = X509Certificate::from_der(der) else {
             return Identity::default();
         };
+        let (mut dns, mut uris) = (Vec::new(), Vec::new());
+        // One that is there twice (RFC 5280 4.2) says nothing.
+        if let Ok(Some(names)) = certificate.subject_alternative_name() {
+            for name in &names.value.general_names {
+                match name {
+                    GeneralName::DNSName(name) => dns.push((*name).to_owned()),
+                    GeneralName::URI(uri) => uris.push((*uri).to_owned()),
+                    _ => {}
+                }
+            }
+        }
         let names = certificate.subject().iter_common_name();
         let names = names.filter_map(|name| name.as_str().ok());
         Identity {
             subject: rfc2253(certificate.subject()),
             issuer: rfc2253(certificate.issuer()),
             common_names: names.map(str::to_owned).collect(),
+            dns,
+            uris,
         }
     }
 }

@@ -6,8 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::authorities::AuthorityStore;
 use super::certificates::Clients;
+use super::ticket_store::TicketStore;
 use super::upstreams::UpstreamStore;
-use super::{Asking, Bound, Certificate, CertificateError, Certificates, TlsBase, TlsError};
+use super::{Bound, Certificate, CertificateError, Certificates, Handshakes, TlsBase, TlsError};
 use crate::model::{
     HostPattern, ObjectRef, Problem, SecretData, Severity, TlsHost, TlsSecret, UpstreamTls,
 };
@@ -21,8 +22,11 @@ const EXPIRY_WARNING: i64 = 10 * 24 * 3600;
 pub struct Demand<'a> {
     /// The hosts that want a certificate.
     pub hosts: &'a [TlsHost],
-    /// Of which hosts clients are asked for a certificate.
-    pub asking: &'a Asking,
+    /// How handshakes are made.
+    pub handshakes: &'a Handshakes,
+    /// The Secret that the keys of tickets follow from, if one is named (`--tls-ticket-secret`), and
+    /// its content, if it exists.
+    pub tickets: Option<(&'a ObjectRef, Option<&'a SecretData>)>,
     /// The Secrets with authorities of such clients.
     pub authorities: &'a BTreeSet<ObjectRef>,
     /// The ways in which pods are spoken to.
@@ -45,6 +49,7 @@ pub struct CertStore {
     authorities: AuthorityStore,
     upstreams: UpstreamStore,
     own: Arc<Certificate>,
+    tickets: TicketStore,
     current: Arc<Certificates>,
     parsed: u64,
 }
@@ -62,16 +67,23 @@ impl CertStore {
     /// # Errors
     /// When there is no randomness to be had.
     pub fn new(now: SystemTime) -> Result<Self, TlsError> {
-        let base = TlsBase::new()?;
+        let base = TlsBase::default();
         let own = Arc::new(base.own_certificate(now)?);
-        let (bound, clients) = (Vec::new(), Clients::default());
-        let current = Certificates::new(&base, bound, own.clone(), None, clients);
+        let tickets = TicketStore::new()?;
+        let clients = Clients {
+            handshakes: Handshakes::default(),
+            authorities: HashMap::new(),
+            upstreams: HashMap::new(),
+            tickets: tickets.current(),
+        };
+        let current = Certificates::new(&base, Vec::new(), own.clone(), None, clients)?;
         Ok(CertStore {
             base,
             known: HashMap::new(),
             authorities: AuthorityStore::default(),
             upstreams: UpstreamStore::default(),
             own,
+            tickets,
             current: Arc::new(current),
             parsed: 0,
         })
@@ -113,9 +125,11 @@ impl CertStore {
             }
         });
         let bound: Vec<_> = bound.collect();
+        self.tickets.update(demand.tickets, &mut problems);
         let provider = self.base.provider();
         let clients = Clients {
-            asking: demand.asking.clone(),
+            handshakes: demand.handshakes.clone(),
+            tickets: self.tickets.current(),
             authorities: self.authorities.update(
                 demand.authorities,
                 demand.secrets,
@@ -131,8 +145,10 @@ impl CertStore {
         };
         let secret = default_secret.as_ref();
         if !self.current.is(&bound, &default, secret, &clients) {
-            let next = Certificates::new(&self.base, bound, default, default_secret, clients);
-            self.current = Arc::new(next);
+            match Certificates::new(&self.base, bound, default, default_secret, clients) {
+                Ok(next) => self.current = Arc::new(next),
+                Err(error) => tracing::error!(%error, "certificates stay as they were"),
+            }
         }
         // Each host of an Ingress finds the same fault in its Secret.
         problems.sort();
@@ -156,7 +172,7 @@ impl CertStore {
             }
             self.parsed += 1;
             let good = known.and_then(|known| known.good.clone());
-            let (newest, good) = match Certificate::read(data, self.base.provider()) {
+            let (newest, good) = match Certificate::read(data) {
                 Ok(certificate) => (Ok(()), Some(Arc::new(certificate))),
                 Err(error) => (Err(error), good),
             };

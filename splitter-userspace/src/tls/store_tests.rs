@@ -53,7 +53,8 @@ fn told(
 ) -> (Vec<&'static str>, Option<String>) {
     let (certificates, problems) = store.update(Demand {
         hosts,
-        asking: &Asking::default(),
+        handshakes: &Handshakes::default(),
+        tickets: None,
         authorities: &BTreeSet::new(),
         upstreams: &BTreeSet::new(),
         secrets,

@@ -9,12 +9,11 @@ use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
-use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme};
 
 use super::authorities::{revoked, roots, unfit};
 use super::outside::system_roots;
-use super::{AuthoritiesError, Certificate, CertificateError};
+use super::{AuthoritiesError, Certificate, CertificateError, terms};
 use crate::model::{Kind, ObjectRef, Problem, SecretData, Severity, UpstreamTls};
 
 /// The name where none is needed: pods are not told it, and it is not looked for.
@@ -58,8 +57,9 @@ impl UpstreamClient {
             return Err(UpstreamTlsError::Name);
         }
         let name = ServerName::try_from(name.unwrap_or(NOBODY).to_owned());
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_protocol_versions(&[&TLS13, &TLS12])
+        let spoken = terms::provider(&wanted.terms, provider);
+        let builder = ClientConfig::builder_with_provider(spoken)
+            .with_protocol_versions(terms::versions(&wanted.terms))
             .map_err(|_| UpstreamTlsError::Versions)?
             .dangerous()
             .with_custom_certificate_verifier(verifier(wanted, data, provider)?);
@@ -70,7 +70,7 @@ impl UpstreamClient {
         let mut config = match own {
             None => builder.with_no_client_auth(),
             Some(data) => {
-                let own = Certificate::read(data, provider)?;
+                let own = Certificate::read(data)?;
                 builder.with_client_cert_resolver(Arc::new(Own(own.key)))
             }
         };
@@ -120,7 +120,56 @@ fn verifier(
         None => builder,
         Some(lists) => builder.with_crls(lists).enforce_revocation_expiration(),
     };
-    Ok(builder.build().map_err(|error| unfit(&error))?)
+    let verifier = builder.build().map_err(|error| unfit(&error))?;
+    Ok(Arc::new(Near {
+        verifier,
+        depth: usize::from(wanted.depth),
+    }))
+}
+
+/// Goes over at most so many certificates between a pod's own and an authority's.
+#[derive(Debug)]
+struct Near {
+    verifier: Arc<WebPkiServerVerifier>,
+    depth: usize,
+}
+
+impl ServerCertVerifier for Near {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        // What is not given cannot be gone over.
+        let near = intermediates.get(..self.depth).unwrap_or(intermediates);
+        let verifier = &self.verifier;
+        verifier.verify_server_cert(end_entity, near, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
 }
 
 /// Our certificate, whoever the pods trust.

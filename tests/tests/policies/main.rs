@@ -31,6 +31,7 @@ mod retry;
 mod rewrite;
 mod service_upstream;
 mod times;
+mod traffic_class;
 mod upstream_host;
 mod websocket;
 

@@ -169,6 +169,7 @@ proptest! {
         let query = Query {
             method: &Method::GET, host: &host, path: &path, query: None,
             headers: &HeaderMap::new(), client: None,
+            class: None,
         };
         let explanation = explain(&snapshot, &router, &query);
         let first = explanation.paths.first().map(|path| path.location.clone());

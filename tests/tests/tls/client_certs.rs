@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use rcgen::SanType;
 use rustls::HandshakeKind;
 use splitter_tests::backend::Backend;
 use splitter_tests::client::Answer;
@@ -163,6 +164,70 @@ fn the_whole_common_name_must_match_and_only_of_a_good_certificate() {
 }
 
 #[test]
+fn one_of_the_alternative_names_must_be_allowed_and_only_of_a_good_certificate() {
+    let site = Site::new(&[
+        ("auth-tls-verify-client", "optional_no_ca"),
+        (
+            "splitter.io/auth-tls-allowed-identities",
+            "web.demo, spiffe://td.test/ns/shop/*",
+        ),
+    ]);
+    let named = |of: &Authority, names: &[SanType]| {
+        of.person_with("web.demo", |params| {
+            params.subject_alt_names = names.to_vec();
+        })
+    };
+    let dns = |name: &str| SanType::DnsName(name.try_into().unwrap());
+    let uri = |name: &str| SanType::URI(name.try_into().unwrap());
+    let shop = uri("spiffe://td.test/ns/shop/sa/web");
+    for (names, status) in [
+        (vec![], 403),
+        (vec![dns("web.demo")], 200),
+        (vec![dns("Web.Demo"), uri("urn:x")], 200),
+        (vec![dns("web.demo.evil")], 403),
+        (vec![uri("https://web.demo")], 403),
+        (vec![shop.clone()], 200),
+        (
+            vec![
+                dns("x"),
+                uri("spiffe://td.test/ns/pay/sa/web"),
+                shop.clone(),
+            ],
+            200,
+        ),
+        (vec![uri("spiffe://td.test/ns/shopping/sa/web")], 403),
+        (
+            vec![SanType::Rfc822Name("web.demo".try_into().unwrap())],
+            403,
+        ),
+    ] {
+        let person = named(&site.people, &names);
+        assert_eq!(site.get(Some(&person)).status, status, "{names:?}");
+    }
+    let stranger = named(&Authority::new("strangers"), &[shop]);
+    assert_eq!(site.get(Some(&stranger)).status, 403);
+    assert_eq!(site.get(None).status, 403);
+    assert_eq!(site.splitter.faults("client-certificate-denied"), 7.0);
+    let fields = "X-Forwarded-Proto: https\r\nssl-client-verify: SUCCESS\r\n";
+    let redirected = site.splitter.get_with("a.test", "/", fields);
+    assert_ne!(redirected.status, 200, "never in clear");
+}
+
+#[test]
+fn a_certificate_that_is_not_for_clients_is_none() {
+    let site = Site::new(&[]);
+    for (usage, status) in [
+        (rcgen::ExtendedKeyUsagePurpose::ServerAuth, 400),
+        (rcgen::ExtendedKeyUsagePurpose::ClientAuth, 200),
+    ] {
+        let person = site.people.person_with("ann", |params| {
+            params.extended_key_usages = vec![usage.clone()];
+        });
+        assert_eq!(site.get(Some(&person)).status, status, "{usage:?}");
+    }
+}
+
+#[test]
 fn a_location_that_needs_a_certificate_is_not_served_in_clear() {
     let site = Site::new(&[]);
     assert_eq!(site.splitter.get("a.test", "/").status, 308);
@@ -185,6 +250,29 @@ fn another_hosts_connection_does_not_lead_past_it() {
     let mut client = connect(site.splitter.https(), "a.test", &config);
     assert_eq!(client.get("A.Test:443", "/").status, 200);
     assert_eq!(client.get("b.test", "/").status, 200);
+}
+
+#[test]
+fn hosts_under_one_wildcard_are_hosts_of_their_own() {
+    let backend = Backend::reflecting();
+    let (server, people) = (Authority::new("servers"), Authority::new("people"));
+    let guard = ("auth-tls-secret", "demo/people");
+    let manifests = Manifests::new()
+        .tls("w", &["*.w.test", "open.w.test"])
+        .ingress("w", "*.w.test", "/", "Prefix", "app", &[guard])
+        .main("open", "open.w.test", "/", "app")
+        .service("app", &[backend.addr()])
+        .raw(&server.issue(&["*.w.test"]).secret("w"))
+        .raw(&secret("people", &[("ca.crt", people.pem())]));
+    let splitter = Splitter::start_with(&manifests, secure);
+    let config = Arc::new(server.client_as(&people.person("ann")));
+    let mut client = connect(splitter.https(), "X.w.test", &config);
+    assert_eq!(client.get("x.W.test", "/").status, 200);
+    assert_eq!(client.get("y.w.test", "/").status, 421);
+    assert_eq!(client.get("open.w.test", "/").status, 200);
+    let mut client = connect(splitter.https(), "open.w.test", &config);
+    assert_eq!(client.get("x.w.test", "/").status, 421);
+    assert_eq!(client.get("X.W.TEST", "/").status, 421);
 }
 
 #[test]
@@ -217,29 +305,49 @@ fn whoever_is_revoked_or_too_far_away_is_refused() {
 }
 
 #[test]
-fn a_resumed_session_is_judged_by_the_authorities_of_now() {
+fn no_session_goes_on_past_a_change_of_authorities_or_of_what_they_revoked() {
     let site = Site::new(&[]);
-    let person = site.people.person("ann");
+    let person = site
+        .people
+        .person_with("ann", |params| params.serial_number = Some(7.into()));
     let config = Arc::new(site.server.client_as(&person));
     let ask = || {
         let mut client = connect(site.splitter.https(), "a.test", &config);
         let status = client.get("a.test", "/").status;
         (status, client.stream().conn.handshake_kind())
     };
-    assert_eq!(ask(), (200, Some(HandshakeKind::Full)));
-    assert_eq!(ask(), (200, Some(HandshakeKind::Resumed)));
-    let others = Authority::new("others");
+    let (full, resumed) = (Some(HandshakeKind::Full), Some(HandshakeKind::Resumed));
+    assert_eq!(ask(), (200, full));
+    assert_eq!(ask(), (200, resumed));
     let pair = site.server.issue(&["a.test", "b.test"]);
-    let authorities = [("ca.crt", others.pem())];
-    site.splitter
-        .apply(&manifests(&site.backend, &pair, &[], &authorities));
-    let mut resumed = false;
-    eventually("the others count", || {
-        let (status, kind) = ask();
-        resumed = kind == Some(HandshakeKind::Resumed);
-        status == 400
-    });
-    assert!(resumed);
+    let apply = |authorities: &[(&str, &str)]| {
+        let manifests = manifests(&site.backend, &pair, &[], authorities);
+        site.splitter.apply(&manifests);
+    };
+    let others = [site.people.pem(), Authority::new("others").pem()].concat();
+    for (authorities, status) in [
+        // One more authority: nobody is let in or kept out by it, and yet nobody goes on.
+        (vec![("ca.crt", others.as_str())], 200),
+        (
+            vec![
+                ("ca.crt", site.people.pem()),
+                ("ca.crl", &site.people.revoke(&[8])),
+            ],
+            200,
+        ),
+        (
+            vec![
+                ("ca.crt", site.people.pem()),
+                ("ca.crl", &site.people.revoke(&[7])),
+            ],
+            400,
+        ),
+    ] {
+        apply(&authorities);
+        eventually("a session is made anew", || ask() == (status, full));
+        // Only now is there a ticket that this state has given.
+        assert_eq!(ask(), (status, resumed));
+    }
 }
 
 #[test]
@@ -264,6 +372,25 @@ fn what_cannot_be_told_is_closed() {
         (
             &[("auth-tls-secret", "demo/people")],
             &[("ca.crt", authorities.pem()), ("ca.crl", broken)],
+        ),
+        (
+            &[
+                ("auth-tls-secret", "demo/people"),
+                ("splitter.io/auth-tls-allowed-identities", "spiffe://*"),
+            ],
+            &[("ca.crt", authorities.pem())],
+        ),
+        (
+            &[
+                ("auth-tls-secret", "demo/people"),
+                ("auth-tls-verify-client", "off"),
+                ("splitter.io/auth-tls-allowed-identities", "a.test"),
+            ],
+            &[("ca.crt", authorities.pem())],
+        ),
+        (
+            &[("splitter.io/auth-tls-allowed-identities", "a.test")],
+            &[],
         ),
     ] {
         let backend = Backend::reflecting();

@@ -6,12 +6,19 @@
     reason = "a test fails by panicking"
 )]
 
+mod bad_input;
 mod certificates;
 mod client_certs;
+mod faults;
 mod handshakes;
+mod passthrough;
+mod pod_terms;
 mod pods;
 mod requests;
 mod rotation;
+mod table;
+mod terms;
+mod tickets;
 
 use std::sync::Arc;
 

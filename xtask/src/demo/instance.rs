@@ -23,14 +23,33 @@ const POLL: Duration = Duration::from_millis(10);
 /// A `splitter run` of our own, on ports that the kernel chose. Killed when dropped.
 pub(super) struct Instance {
     child: Child,
-    http: SocketAddr,
+    /// Those of HTTP, then that of HTTPS.
+    addresses: Vec<SocketAddr>,
     admin: SocketAddr,
 }
 
 impl Instance {
     /// Starts it with further arguments and waits until it serves.
     pub(super) fn start(manifests: &Path, args: &[&str], interrupt: &Interrupt) -> Result<Self> {
-        let mut child = command(manifests, args)?
+        Self::start_as(manifests, "off", args, interrupt)
+    }
+
+    /// The same with a port for HTTPS.
+    pub(super) fn start_with_https(
+        manifests: &Path,
+        args: &[&str],
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        Self::start_as(manifests, "127.0.0.1:0", args, interrupt)
+    }
+
+    fn start_as(
+        manifests: &Path,
+        https: &str,
+        args: &[&str],
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        let mut child = command(manifests, https, args)?
             .spawn()
             .context("cannot start splitter")?;
         let lines = child.stderr.take().map(lines);
@@ -38,17 +57,25 @@ impl Instance {
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut instance = Instance {
             child,
-            http: nowhere,
+            addresses: Vec::new(),
             admin: nowhere,
         };
         let lines = lines.context("splitter has no standard error")?;
-        (instance.http, instance.admin) = await_serving(&lines, interrupt)?;
+        (instance.addresses, instance.admin) = await_serving(&lines, interrupt)?;
         Ok(instance)
     }
 
     /// Where it takes requests.
     pub(super) fn http(&self) -> SocketAddr {
-        self.http
+        // There is one, or it would not have been waited for.
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        self.addresses.first().copied().unwrap_or(nowhere)
+    }
+
+    /// Where it takes them over TLS.
+    pub(super) fn https(&self) -> Result<SocketAddr> {
+        let https = self.addresses.get(1).copied();
+        https.context("splitter does not listen for https")
     }
 
     /// Where its metrics are.
@@ -89,7 +116,7 @@ impl Drop for Instance {
 }
 
 /// One worker, so that one exact share is seen; nothing of our own environment.
-fn command(manifests: &Path, args: &[&str]) -> Result<Command> {
+fn command(manifests: &Path, https: &str, args: &[&str]) -> Result<Command> {
     let here = std::env::current_exe().context("where is this program?")?;
     let mut command = Command::new(here.with_file_name("splitter"));
     for (name, _) in std::env::vars_os() {
@@ -103,7 +130,7 @@ fn command(manifests: &Path, args: &[&str]) -> Result<Command> {
             "--admin",
             "127.0.0.1:0",
             "--https",
-            "off",
+            https,
             "--workers",
             "1",
         ])
@@ -133,7 +160,7 @@ fn lines(stderr: ChildStderr) -> Receiver<String> {
 fn await_serving(
     lines: &Receiver<String>,
     interrupt: &Interrupt,
-) -> Result<(SocketAddr, SocketAddr)> {
+) -> Result<(Vec<SocketAddr>, SocketAddr)> {
     let deadline = Instant::now() + START;
     let mut said = Vec::new();
     loop {
@@ -150,14 +177,18 @@ fn await_serving(
 }
 
 /// `{"message":"serving","addresses":"[127.0.0.1:40000]","admin":"127.0.0.1:40001",..}`
-fn serving(line: &str) -> Option<(SocketAddr, SocketAddr)> {
+fn serving(line: &str) -> Option<(Vec<SocketAddr>, SocketAddr)> {
     let event: Value = serde_json::from_str(line).ok()?;
     let text = |field: &str| event.get(field)?.as_str();
     if text("message") != Some("serving") {
         return None;
     }
-    let addresses = text("addresses")?.trim_matches(['[', ']']);
-    Some((addresses.parse().ok()?, text("admin")?.parse().ok()?))
+    let addresses = text("addresses")?.strip_prefix('[')?.strip_suffix(']')?;
+    let addresses = addresses.split(", ").map(|it| it.parse().ok());
+    Some((
+        addresses.collect::<Option<_>>()?,
+        text("admin")?.parse().ok()?,
+    ))
 }
 
 #[cfg(test)]
@@ -168,7 +199,10 @@ mod tests {
     fn the_addresses_are_those_of_the_line_that_says_serving() {
         let line = r#"{"level":"INFO","message":"serving","addresses":"[127.0.0.1:40000]","admin":"127.0.0.1:40001"}"#;
         let addr = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        assert_eq!(serving(line), Some((addr(40000), addr(40001))));
+        assert_eq!(serving(line), Some((vec![addr(40000)], addr(40001))));
+        let two = line.replace("40000]", "40000, 127.0.0.1:40002]");
+        let expected = (vec![addr(40000), addr(40002)], addr(40001));
+        assert_eq!(serving(&two), Some(expected));
         for other in [
             "",
             "text",

@@ -80,7 +80,7 @@ impl Manifests {
     }
 }
 
-fn service(name: &str, endpoint: SocketAddr) -> String {
+pub(super) fn service(name: &str, endpoint: SocketAddr) -> String {
     let (ip, port) = (endpoint.ip(), endpoint.port());
     format!(
         "---
@@ -101,6 +101,13 @@ ports: [{{name: http, port: {port}}}]
 endpoints: [{{addresses: [\"{ip}\"]}}]
 "
     )
+}
+
+/// An Ingress for all paths of a host, with access controls of these full names.
+pub(super) fn guarded(name: &str, host: &str, guards: &[(&str, &str)]) -> String {
+    let line = |(name, value): &(&str, &str)| format!("    {name}: \"{value}\"\n");
+    let guards: String = guards.iter().map(line).collect();
+    ingress(name, &guards, host, &["/"], STABLE)
 }
 
 fn main(name: &str, host: &str, paths: &[&str]) -> String {

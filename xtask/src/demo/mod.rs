@@ -1,8 +1,9 @@
 //! `cargo xtask demo`: real traffic through a real proxy, and a table of what became of it.
 //!
 //! Each part is a module with one function that shows it and counts what does not hold:
-//! [`steering`] is the kernel programs' and needs root, [`split`] is the proxy's.
+//! [`steering`] is the kernel programs' and needs root, [`access`] and [`split`] are the proxy's.
 
+mod access;
 mod backend;
 mod cases;
 mod client;
@@ -87,6 +88,7 @@ fn show(args: &DemoArgs, interrupt: &Interrupt) -> Result<usize> {
     let mut report = Report::to_stdout();
     // First, as the other one may stay.
     steering::show(&mut report, interrupt)?;
+    access::show(&mut report, interrupt)?;
     split::show(&mut report, interrupt, args.stay)?;
     Ok(report.failed())
 }

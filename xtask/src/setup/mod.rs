@@ -35,6 +35,11 @@ const TOOLS: &[Tool] = &[
         why: "tests make network namespaces with it",
     },
     Tool {
+        program: "openssl",
+        packages: &["openssl"],
+        why: "tests and the demo speak TLS with it",
+    },
+    Tool {
         program: "ethtool",
         packages: &["ethtool"],
         why: "tests switch checksum offload off with it",

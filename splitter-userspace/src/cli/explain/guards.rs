@@ -8,11 +8,11 @@ use http::request;
 
 use crate::auth::{Credentials, Demand, GuardStore, Guards, TokenError, Verified, find_token};
 use crate::model::{
-    Basic, ClientCert, ClientVerify, External, Guarded, Jwt, ObjectRef, Policy, SecretData,
-    Snapshot,
+    Basic, ClientCert, ClientVerify, External, Guarded, Identities, Jwt, ObjectRef, Policy,
+    SecretData, Snapshot,
 };
 use crate::routing::explain::{Answer, Answered, GateStep, Query};
-use crate::tls::{self, Asking, CertStore, Certificates};
+use crate::tls::{self, Authorities};
 
 /// What was given, and what it is judged by.
 pub(super) struct Given<'a> {
@@ -143,22 +143,28 @@ impl Given<'_> {
     }
 
     fn certificate(&self, cert: &ClientCert) -> GateStep {
-        let certificates = self.certificates();
-        let authorities = certificates
-            .as_ref()
-            .and_then(|it| it.authorities(&cert.authorities));
+        let authorities = self.secrets.get(&cert.authorities);
+        let authorities = authorities.and_then(|data| Authorities::of(data).ok());
         let chain = self.certificate.map(tls::read_chain);
-        let (what, answers) = match (authorities, chain) {
+        let (what, answers) = match (&authorities, chain) {
             (None, _) => ("which cannot be read".to_owned(), Some(503)),
             (_, None) => {
-                let needed = cert.verify == ClientVerify::On || cert.common_name.is_some();
-                let what = "none is given (--certificate FILE)";
-                (what.to_owned(), needed.then_some(400))
+                let named = cert.common_name.is_some() || cert.identities.is_some();
+                let status = match cert.verify {
+                    ClientVerify::On => Some(400),
+                    _ => named.then_some(403),
+                };
+                ("none is given (--certificate FILE)".to_owned(), status)
             }
             (_, Some(None)) => ("what is given is none".to_owned(), Some(400)),
             (Some(authorities), Some(Some(chain))) => {
                 let identity = chain.first().map(|own| tls::Identity::read(own));
-                let names = identity.map_or_else(Vec::new, |it| it.common_names);
+                let identity = identity.unwrap_or_default();
+                let names = &identity.common_names;
+                let listed = |list: &Identities| {
+                    let dns = identity.dns.iter().map(String::as_str);
+                    list.admit(dns, identity.uris.iter().map(String::as_str))
+                };
                 let named = |pattern: &crate::model::Pattern| {
                     names.iter().any(|name| pattern.is_match(name.as_bytes()))
                 };
@@ -170,7 +176,11 @@ impl Given<'_> {
                     Ok(()) if cert.common_name.as_ref().is_some_and(|it| !named(it)) => {
                         (format!("it is good, but not for {names:?}"), Some(403))
                     }
-                    Err(_) if cert.common_name.is_some() => {
+                    Ok(()) if cert.identities.as_ref().is_some_and(|it| !listed(it)) => (
+                        "it is good, but has none of the names".to_owned(),
+                        Some(403),
+                    ),
+                    Err(_) if cert.common_name.is_some() || cert.identities.is_some() => {
                         ("it is of nobody who is known".to_owned(), Some(403))
                     }
                     _ => ("it lets in".to_owned(), None),
@@ -182,20 +192,6 @@ impl Given<'_> {
             says: format!("asks for a certificate by the {}: {what}", cert.authorities),
             answers,
         }
-    }
-
-    fn certificates(&self) -> Option<std::sync::Arc<Certificates>> {
-        let mut store = CertStore::new(SystemTime::now()).ok()?;
-        let (certificates, _) = store.update(tls::Demand {
-            hosts: &[],
-            asking: &Asking::default(),
-            authorities: &self.snapshot.authorities(),
-            upstreams: &Default::default(),
-            secrets: self.secrets,
-            default: None,
-            now: SystemTime::now(),
-        });
-        Some(certificates)
     }
 }
 

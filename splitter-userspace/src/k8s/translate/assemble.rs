@@ -7,7 +7,7 @@ use super::backends::{Backends, Target};
 use super::mains::{Draft, Drafts};
 use super::report::Problems;
 use super::split::split;
-use crate::model::{BackendFault, BackendId, Host, HostPattern, Location, LocationId};
+use crate::model::{BackendFault, BackendId, Host, HostPattern, Location, LocationId, TlsTerms};
 
 /// Hosts and Locations with the Backends that they need.
 pub(super) struct Assembled {
@@ -17,6 +17,10 @@ pub(super) struct Assembled {
     pub locations: Vec<Arc<Location>>,
     /// Sorted, with the faults that they have by themselves.
     pub targets: Vec<(Target, Option<BackendFault>)>,
+    /// How TLS is spoken with the clients of hosts, where an Ingress says so.
+    pub tls_terms: BTreeMap<HostPattern, TlsTerms>,
+    /// The hosts whose TLS is left to pods, and the Location of each that says which.
+    pub passthrough: BTreeMap<HostPattern, LocationId>,
 }
 
 /// Makes all Locations and their hosts.
@@ -29,6 +33,8 @@ pub(super) fn assemble(
         mut list,
         hosts,
         aliases,
+        tls_terms,
+        passthrough,
         ..
     } = drafts;
     list.sort_by(|a, b| a.key.cmp(&b.key));
@@ -54,6 +60,13 @@ pub(super) fn assemble(
     for (alias, host) in aliases {
         names.entry(host).or_default().push(alias);
     }
+    let passthrough = passthrough.into_iter().filter_map(|(host, key)| {
+        let found = locations
+            .binary_search_by(|it: &Arc<Location>| it.key.cmp(&key))
+            .ok()?;
+        Some((host, LocationId(u32::try_from(found).ok()?)))
+    });
+    let passthrough: BTreeMap<_, _> = passthrough.collect();
     let hosts = hosts.into_iter().map(|(pattern, locations)| Host {
         aliases: names.remove(&pattern).unwrap_or_default(),
         pattern,
@@ -67,6 +80,8 @@ pub(super) fn assemble(
         hosts: hosts.collect(),
         locations,
         targets: targets.collect(),
+        tls_terms,
+        passthrough,
     }
 }
 

@@ -50,6 +50,13 @@ pub(super) const TOKENS: [&str; 19] = [
 /// Read from both kinds of Ingresses.
 pub(super) const RESPONSE_HEADER: &str = "canary-response-header";
 
+/// Access controls that only we know, read from main Ingresses under our own prefix, sorted. Under
+/// another one they close the Ingress.
+pub(super) const OWN_GUARDS: [&str; 2] = ["auth-tls-allowed-identities", "traffic-class"];
+
+/// What only we know beside those, read from main Ingresses under our own prefix.
+pub(super) const OWN_MAIN: [&str; 1] = ["ssl-protocols"];
+
 /// The others, sorted.
 const OTHER: [&str; 131] = [
     "affinity",
@@ -220,7 +227,8 @@ pub(super) fn suggest(name: &str) -> Option<&'static str> {
         return None;
     }
     let canary = name.starts_with("canary-");
-    let all = CANARY.iter().chain(&OWN).chain(&TOKENS);
+    let own = OWN.iter().chain(&OWN_GUARDS).chain(&OWN_MAIN);
+    let all = CANARY.iter().chain(own).chain(&TOKENS);
     let all = all.chain(OTHER.iter()).copied();
     let near = all
         .filter(|known| known.starts_with("canary-") == canary)

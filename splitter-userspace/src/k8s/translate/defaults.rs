@@ -7,6 +7,7 @@ use k8s_openapi::api::networking::v1::Ingress;
 
 use super::View;
 use super::annotations::Annotations;
+use super::catalogue;
 use super::policy;
 use super::report::{Problems, Subject};
 use super::tls::{SecretIndex, Secrets};
@@ -44,6 +45,9 @@ const KEYS: &[&str] = &[
     "proxy-send-timeout",
     "relative-redirects",
     "service-upstream",
+    "ssl-ciphers",
+    "ssl-prefer-server-ciphers",
+    "ssl-protocols",
     "ssl-redirect",
     "upstream-hash-by",
     "upstream-hash-by-subset",
@@ -98,7 +102,7 @@ pub(super) fn read<'a>(defaults: &'a Defaults, problems: &mut Problems) -> Value
             }
         } else if name == policy::ALLOWED_HEADERS {
             values.insert(name, value);
-        } else if KEYS.contains(&name) && policy::is_supported(name) {
+        } else if KEYS.contains(&name) && is_read(name) {
             if is_good(key, name, value, &subject, problems) {
                 values.insert(name, value);
             }
@@ -107,6 +111,10 @@ pub(super) fn read<'a>(defaults: &'a Defaults, problems: &mut Problems) -> Value
         }
     }
     values
+}
+
+fn is_read(name: &str) -> bool {
+    policy::is_supported(name) || catalogue::OWN_MAIN.contains(&name)
 }
 
 const UNSET: &str = "it counts as not set";
@@ -132,6 +140,8 @@ fn is_good(
         subject: subject.clone(),
         annotations: Annotations::default().on_top_of(&Values::from([(name, value)])),
         secrets: &secrets,
+        strict_pods: false,
+        passthrough: false,
     };
     let mut found = Problems::default();
     policy::main_policy(&view, &mut found);

@@ -1,12 +1,33 @@
 //! What Ingresses demand of their callers, in words: for `splitter check`.
 
-use crate::model::{ClaimTest, ClientCert, ClientVerify, External, Guarded, Jwt, Location, Policy};
+use crate::model::{
+    ClaimTest, ClientCert, ClientVerify, External, Guarded, Jwt, Location, Policy, TrafficClass,
+};
 
 /// What the Location demands, in the order in which it is asked.
 pub(super) fn of(location: &Location) -> Vec<String> {
     let Some(policy) = location.policy.as_deref() else {
         return Vec::new();
     };
+    let mut demands: Vec<String> = policy.traffic_class.map(class).into_iter().collect();
+    demands.extend(known(policy));
+    if policy.upstream_tls.as_ref().is_some_and(|tls| !tls.verify) {
+        let what = "nothing of its pods, whose TLS is taken without a proof (proxy-ssl-verify)";
+        demands.push(what.to_owned());
+    }
+    demands
+}
+
+fn class(class: TrafficClass) -> String {
+    match class {
+        TrafficClass::NorthSouth => "to be outside",
+        TrafficClass::EastWest => "to be a pod or the node itself",
+    }
+    .to_owned()
+}
+
+/// What callers are known by.
+fn known(policy: &Policy) -> Vec<String> {
     let addresses = addresses(policy);
     let guards = policy.guards.as_deref();
     let asked = guards.map_or_else(Vec::new, guarded);
@@ -48,7 +69,9 @@ fn certificate(cert: &ClientCert) -> String {
     let name = name.map_or_else(String::new, |it| {
         format!(", with a name like {:?}", it.as_str())
     });
-    format!("{what}, by the {}{name}", cert.authorities)
+    let names = cert.identities.as_ref();
+    let names = names.map_or_else(String::new, |it| format!(", with one of the names {it}"));
+    format!("{what}{name}{names}, by the {}", cert.authorities)
 }
 
 fn guarded(guarded: &Guarded) -> Vec<String> {

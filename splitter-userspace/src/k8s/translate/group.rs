@@ -80,6 +80,8 @@ impl Part {
                 annotations: annotations.on_top_of(inputs.values),
                 subject,
                 secrets: &secrets,
+                strict_pods: inputs.settings.upstream_tls_verify,
+                passthrough: inputs.settings.ssl_passthrough,
             }
         });
         let views: Vec<View<'_>> = views.collect();

@@ -25,7 +25,7 @@ use super::slices::SliceIndex;
 use super::tls::SecretIndex;
 use crate::config::ClassSettings;
 use crate::k8s::{Objects, Sourced};
-use crate::model::{HostPattern, ObjectRef};
+use crate::model::{HostPattern, ObjectRef, Snapshot};
 
 /// Translates one state of the objects after the other.
 #[derive(Default)]
@@ -87,13 +87,17 @@ impl Translator {
             slices: &slices,
             names: &objects.names,
         });
+        let tls_default = super::tls_default(&inputs);
         let ingresses: Vec<ObjectRef> = served.iter().map(|it| it.object.clone()).collect();
         let of_classes = self.outlines.values().flat_map(|it| &it.problems);
         let mut problems = found.into_sorted();
         problems.extend(of_classes.chain(self.merged.problems()).cloned());
         report::sort(&mut problems);
         Translation {
-            snapshot: self.merged.snapshot(),
+            snapshot: Snapshot {
+                tls_default,
+                ..self.merged.snapshot()
+            },
             secrets: self.merged.secrets(),
             problems,
             names: self.merged.names(),

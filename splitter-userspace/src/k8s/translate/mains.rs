@@ -12,7 +12,9 @@ use super::regex;
 use super::report::Problems;
 use super::rules::{self, Place, RulePath};
 use super::site::{self, Site};
-use crate::model::{BackendFault, HostPattern, LocationKey, ObjectRef, PathPattern, Policy};
+use crate::model::{
+    BackendFault, HostPattern, LocationKey, ObjectRef, PathPattern, Policy, TlsTerms,
+};
 
 /// A Location on its way.
 pub(super) struct Draft<'c> {
@@ -52,6 +54,10 @@ pub(super) struct Drafts<'c> {
     pub hosts: BTreeSet<HostPattern>,
     /// Further names of them.
     pub aliases: BTreeMap<HostPattern, HostPattern>,
+    /// How TLS is spoken with their clients, where an Ingress says so.
+    pub tls_terms: BTreeMap<HostPattern, TlsTerms>,
+    /// Those whose TLS is left to the pods, with the Location that says which.
+    pub passthrough: BTreeMap<HostPattern, LocationKey>,
 }
 
 impl<'c> Drafts<'c> {

@@ -196,6 +196,16 @@ impl Merged {
                 }
             }
             snapshot.tls.extend(part.tls.get(&host.pattern).cloned());
+            let assembled = &part.assembled;
+            if let Some(terms) = assembled.tls_terms.get(&host.pattern) {
+                let terms = terms.clone();
+                snapshot.tls_terms.insert(host.pattern.clone(), terms);
+            }
+            let passed = assembled.passthrough.get(&host.pattern);
+            let passed = passed.and_then(|id| host.locations.iter().position(|it| it == id));
+            if let Some(location) = passed.and_then(|place| locations.get(place)) {
+                snapshot.passthrough.insert(host.pattern.clone(), *location);
+            }
             snapshot.hosts.push(Host {
                 pattern: host.pattern.clone(),
                 aliases: host.aliases.clone(),

@@ -19,6 +19,7 @@ mod canary_header;
 mod canary_own;
 mod canary_weight;
 mod catalogue;
+mod ciphers;
 mod class;
 mod compare;
 mod compare_notes;
@@ -35,6 +36,7 @@ mod mains;
 mod merge;
 mod outline;
 mod partition;
+mod passthrough;
 mod path;
 mod pattern;
 mod policy;
@@ -56,7 +58,7 @@ use k8s_openapi::api::networking::v1::IngressSpec;
 
 use super::objects::{Objects, Sourced};
 use crate::config::ClassSettings;
-use crate::model::{Kind, ObjectRef, Problem, SecretData, Snapshot};
+use crate::model::{Kind, ObjectRef, Problem, SecretData, Snapshot, TlsTerms};
 pub use compare::{Difference, Fared, Fate, compare};
 pub use incremental::Translator;
 pub use reference::annotations_page;
@@ -91,6 +93,10 @@ struct View<'a> {
     subject: Subject<'a>,
     annotations: Annotations<'a>,
     secrets: &'a Secrets<'a>,
+    /// Whether pods must always prove who they are (`--upstream-tls-verify`).
+    strict_pods: bool,
+    /// Whether TLS may be left to pods (`--enable-ssl-passthrough`).
+    passthrough: bool,
 }
 
 impl<'a> View<'a> {
@@ -104,6 +110,23 @@ impl<'a> View<'a> {
 /// Whoever does so again and again keeps a [`Translator`].
 pub fn translate(objects: &Objects, settings: &ClassSettings) -> Translation {
     Translator::undivided().translate(objects, settings)
+}
+
+/// How TLS is spoken with the clients of hosts of which no Ingress says anything else. What is wrong
+/// with it has been told.
+fn tls_default(inputs: &group::Inputs<'_>) -> TlsTerms {
+    let view = View {
+        ingress: &Ingress::default(),
+        subject: Subject {
+            object: ObjectRef::new(Kind::File, "", ""),
+            source: "",
+        },
+        annotations: Annotations::default().on_top_of(inputs.values),
+        secrets: &Secrets::new(inputs.secrets),
+        strict_pods: false,
+        passthrough: false,
+    };
+    policy::tls_terms(&view, &mut Problems::default())
 }
 
 /// The Ingresses of our classes in the order of precedence.
@@ -129,6 +152,8 @@ fn ours<'a>(
                 subject,
                 annotations,
                 secrets,
+                strict_pods: settings.upstream_tls_verify,
+                passthrough: settings.ssl_passthrough,
             });
         }
     }

@@ -94,6 +94,8 @@ fn hosts(
         annotations: annotations.on_top_of(values),
         subject,
         secrets: &secrets,
+        strict_pods: false,
+        passthrough: false,
     };
     let mut hosts = rule_hosts(&view);
     let covers = match canary::is_canary(&view, &mut untold) {

@@ -9,6 +9,7 @@ use k8s_openapi::api::networking::v1::IngressTLS;
 use super::View;
 use super::backends::Target;
 use super::mains::{Draft, Drafts};
+use super::passthrough;
 use super::policy::{HttpsTerms, SiteTerms};
 use super::report::Problems;
 use super::rules::Place;
@@ -33,8 +34,10 @@ pub(super) fn settle(
 ) {
     let owners = Owners::of(sites, drafts);
     let mut rooted = BTreeSet::new();
+    let mut termed = HashMap::new();
     for site in sites {
         for host in &site.hosts {
+            add_tls(site, host, &mut termed, drafts, problems);
             add_aliases(site, host, drafts, problems);
             add_app_root(site, host, &owners, &mut rooted, drafts, problems);
         }
@@ -45,6 +48,7 @@ pub(super) fn settle(
             add_www(site, host, &owners, drafts, problems);
         }
     }
+    drafts.passthrough = passthrough::settle(sites, drafts, problems).into_keys();
     add_https(sites, covering, drafts);
 }
 
@@ -100,6 +104,37 @@ fn add_aliases(
             format!("{alias} is {taken}"),
             format!("it is no further name of {}", shown(host)),
         );
+    }
+}
+
+/// The oldest Ingress that says itself how TLS is spoken with the clients of a host decides.
+fn add_tls<'s>(
+    site: &'s Site<'_, '_>,
+    host: &HostPattern,
+    termed: &mut HashMap<HostPattern, &'s ObjectRef>,
+    drafts: &mut Drafts<'_>,
+    problems: &mut Problems,
+) {
+    let wish = &site.terms.tls;
+    let Some(said) = wish.said else {
+        return;
+    };
+    match drafts.tls_terms.get(host) {
+        None => {
+            termed.insert(host.clone(), &site.view.subject.object);
+            drafts.tls_terms.insert(host.clone(), wish.terms.clone());
+        }
+        Some(terms) if *terms == wish.terms => {}
+        Some(_) => {
+            let older = termed
+                .get(host)
+                .map_or_else(String::new, ToString::to_string);
+            let host = shown(host);
+            let message = format!("{older} is older and says how TLS is spoken for {host}");
+            let effect = "this Ingress has no say in it";
+            let (subject, field) = (&site.view.subject, field(site, said));
+            problems.warn(subject, field, "tls-terms-taken", message, effect);
+        }
     }
 }
 

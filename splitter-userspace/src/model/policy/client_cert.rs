@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::model::{ObjectRef, Pattern};
+use crate::model::{Identities, ObjectRef, Pattern};
 
 /// Who may call, by the certificate of the client (`auth-tls-*`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -16,6 +16,9 @@ pub struct ClientCert {
     /// What the whole common name must be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub common_name: Option<Pattern>,
+    /// One of which must be among the alternative names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identities: Option<Identities>,
     /// Where clients without a good certificate are sent, instead of a 400.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_page: Option<Arc<str>>,

@@ -13,12 +13,14 @@ mod error_pages;
 mod exchange;
 mod external;
 mod guards;
+mod identities;
 mod jwt;
 mod limits;
 mod redirect;
 mod rewrite;
 mod split;
 mod template;
+mod traffic_class;
 mod upstream_tls;
 
 use std::sync::Arc;
@@ -37,6 +39,7 @@ pub use error_pages::ErrorPages;
 pub use exchange::{Exchange, Failures, Protocol, Retry};
 pub use external::{AuthCache, External};
 pub use guards::{Basic, Guarded, UserLayout};
+pub use identities::{Identities, NotIdentities};
 pub use jwt::{
     Algorithm, Algorithms, ClaimHeader, ClaimPath, ClaimTest, Jwt, KeySource, KeyUrl, TokenPlace,
 };
@@ -45,6 +48,7 @@ pub use redirect::{HttpsRedirect, Redirect};
 pub use rewrite::Rewrite;
 pub use split::{Mirror, SplitKey, SplitPolicy};
 pub use template::{Piece, Template, TemplateError, Variable};
+pub use traffic_class::TrafficClass;
 pub use upstream_tls::UpstreamTls;
 
 /// The policies of one Location, the same whichever Variant answers. A Location without any has no
@@ -69,6 +73,9 @@ pub struct Policy {
     /// The Host that the pods see (`upstream-vhost`), instead of the client's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_host: Option<Arc<str>>,
+    /// Who may call, by where they are; none is everybody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic_class: Option<TrafficClass>,
     /// Who may call, by address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Addresses>,
@@ -124,6 +131,17 @@ impl Policy {
         Policy { guards, ..self }.into_shared()
     }
 
+    /// The policy that can only be kept where requests are seen and that keeps somebody out, if there
+    /// is one: bytes that are passed on untouched would get past it.
+    pub fn request_guard(&self) -> Option<&'static str> {
+        let guards = self.guards.as_ref().map(|guards| match guards.basic {
+            Some(_) => "auth-type",
+            None => "a token, auth-url or satisfy",
+        });
+        let cert = self.client_cert.as_ref().map(|_| "auth-tls-secret");
+        cert.or(guards)
+    }
+
     /// Behind a pointer; none when it says nothing.
     pub fn into_shared(self) -> Option<Arc<Policy>> {
         (self != Policy::default()).then(|| Arc::new(self))
@@ -143,6 +161,7 @@ impl Policy {
             redirect: _,
             https: _,
             fallback: _,
+            traffic_class: _,
             addresses: _,
             cors: _,
             limits: _,

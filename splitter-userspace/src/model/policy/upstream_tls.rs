@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::model::ObjectRef;
+use crate::model::{ObjectRef, TlsTerms};
 
 /// How TLS is spoken with pods (`backend-protocol: HTTPS` or `GRPCS`). Two that are equal are one identity:
 /// their connections may be shared, and no others.
@@ -16,6 +16,11 @@ pub struct UpstreamTls {
     /// The name that a pod's certificate must be for, or its address (`proxy-ssl-name`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
+    /// The most certificates between a pod's own and an authority's (`proxy-ssl-verify-depth`).
+    pub depth: u8,
+    /// What is spoken (`proxy-ssl-protocols`, `proxy-ssl-ciphers`).
+    #[serde(skip_serializing_if = "TlsTerms::is_default")]
+    pub terms: TlsTerms,
     /// Whether pods are told the name (`proxy-ssl-server-name`).
     pub server_name: bool,
     /// Whether HTTP/2 is what is offered to them (`GRPCS`).

@@ -54,7 +54,8 @@ pub fn certify(
     host: &str,
 ) -> Result<Certified, Refusal> {
     if client.socket.tls(|_| ()).is_none() {
-        if policy.verify == ClientVerify::On || policy.common_name.is_some() {
+        let named = policy.common_name.is_some() || policy.identities.is_some();
+        if policy.verify == ClientVerify::On || named {
             return Err(Fault::NeedsTls.into());
         }
     } else if !client.is_named(host) {
@@ -74,8 +75,17 @@ pub fn certify(
             _ => {}
         },
     }
+    let good = verdict.shown.as_ref().filter(|it| it.result.is_ok());
+    if let Some(list) = &policy.identities {
+        let admits = |identity: &Identity| {
+            let dns = identity.dns.iter().map(String::as_str);
+            list.admit(dns, identity.uris.iter().map(String::as_str))
+        };
+        if !good.is_some_and(|it| admits(&it.identity)) {
+            return Err(Fault::CertificateDenied.into());
+        }
+    }
     if let Some(pattern) = &policy.common_name {
-        let good = verdict.shown.as_ref().filter(|it| it.result.is_ok());
         let mut names = good.into_iter().flat_map(|it| &it.identity.common_names);
         if !names.any(|name| pattern.is_match(name.as_bytes())) {
             return Err(Fault::CertificateDenied.into());

@@ -16,6 +16,7 @@ mod rewrite;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::header::{CONNECTION, HOST};
 use http::{HeaderMap, HeaderValue, StatusCode, Version, request, response};
@@ -30,6 +31,7 @@ pub use rewrite::Rewritten;
 use super::fault::Fault;
 use super::journal::Journal;
 use super::limiter::{Hold, Limiter, Nanos};
+use super::worker::Worker;
 use crate::model::{Policy, Protocol};
 use crate::routing::{Aim, Held, Wanted};
 
@@ -39,6 +41,8 @@ pub struct Asked<'a> {
     pub parts: &'a request::Parts,
     /// The address that it is from.
     pub client: IpAddr,
+    /// Whether the caller is known to be inside; asked only where a Location is for one side.
+    pub inside: bool,
     /// How much clients have asked for.
     pub limiter: &'a Arc<Limiter>,
     /// When it came.
@@ -82,12 +86,57 @@ pub fn enter(policy: &Policy, asked: &Asked<'_>, passage: &mut Passage) -> Resul
     if let Some(limits) = &policy.limits {
         passage.held = limits::enter(limits, asked.limiter, asked.client, asked.now)?;
     }
+    let class = policy.traffic_class;
+    if class.is_some_and(|it| !it.admits(asked.inside)) {
+        return Err(Fault::ClassDenied.into());
+    }
     let any = policy.guards.as_ref().is_some_and(|it| it.any);
     let addresses = policy.addresses.as_ref().filter(|_| !any);
     if addresses.is_some_and(|it| !it.admit(asked.client)) {
         return Err(Fault::AddressDenied.into());
     }
     Ok(())
+}
+
+/// Who makes a connection that is passed on untouched.
+#[derive(Clone, Copy)]
+pub struct Caller {
+    /// Whom it speaks for.
+    pub address: IpAddr,
+    /// The other end of the socket.
+    pub peer: IpAddr,
+}
+
+/// Asks the gates that a connection can be asked for, of which no request is seen. A Location that
+/// lets in by requests lets none in.
+///
+/// # Errors
+/// When it is not let in.
+pub fn enter_untouched(
+    worker: &Worker,
+    policy: Option<&Policy>,
+    caller: Caller,
+) -> Result<Option<Hold>, Refusal> {
+    let Some(policy) = policy else {
+        return Ok(None);
+    };
+    if policy.request_guard().is_some() {
+        return Err(Fault::GuardBroken.into());
+    }
+    let limiter = worker.limiter();
+    let limits = policy.limits.as_ref();
+    let limits =
+        limits.map(|it| limits::enter(it, limiter, caller.address, limiter.at(Instant::now())));
+    let held = limits.transpose()?.flatten();
+    let inside = || worker.is_inside(caller.peer, caller.address);
+    if policy.traffic_class.is_some_and(|it| !it.admits(inside())) {
+        return Err(Fault::ClassDenied.into());
+    }
+    let addresses = policy.addresses.as_ref();
+    if addresses.is_some_and(|it| !it.admit(caller.address)) {
+        return Err(Fault::AddressDenied.into());
+    }
+    Ok(held)
 }
 
 /// Sets what the Location has to say on every answer, the proxy's own included.

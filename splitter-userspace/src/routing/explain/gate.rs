@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Query;
-use crate::model::{Addresses, HttpsRedirect, Policy, RateLimits};
+use crate::model::{Addresses, HttpsRedirect, Policy, RateLimits, TrafficClass};
 use crate::routing::{Scheme, Wanted};
 
 /// One gate and what it says.
@@ -44,6 +44,9 @@ pub(super) fn steps(policy: &Policy, query: &Query<'_>, wanted: &Wanted<'_>) -> 
     }
     if let Some(limits) = &policy.limits {
         steps.push(self::limits(limits, query));
+    }
+    if let Some(class) = policy.traffic_class {
+        steps.push(traffic_class(class, query.class));
     }
     if let Some(lists) = &policy.addresses {
         let mut step = addresses(lists, query);
@@ -97,6 +100,26 @@ fn https(redirect: HttpsRedirect, wanted: &Wanted<'_>) -> Option<GateStep> {
         says: format!("sends clients that came by http to {target} with 308{only}"),
         answers: None,
     })
+}
+
+fn traffic_class(wanted: TrafficClass, given: Option<TrafficClass>) -> GateStep {
+    let who = match wanted {
+        TrafficClass::NorthSouth => "callers from outside only",
+        TrafficClass::EastWest => "pods and the node itself only",
+    };
+    let (verdict, answers) = match given {
+        None => (
+            "it is not given where the caller is (--class)".to_owned(),
+            None,
+        ),
+        Some(given) if given == wanted => (format!("{} may call", given.name()), None),
+        Some(given) => (format!("{} may not call", given.name()), Some(403)),
+    };
+    GateStep {
+        name: "traffic-class",
+        says: format!("lets in {who}; {verdict}"),
+        answers,
+    }
 }
 
 fn addresses(lists: &Addresses, query: &Query<'_>) -> GateStep {

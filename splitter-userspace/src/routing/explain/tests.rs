@@ -20,6 +20,7 @@ fn run(snapshot: &Snapshot, host: &str, path: &str, lines: &[(&str, &str)]) -> E
         query: None,
         headers: &headers,
         client: None,
+        class: None,
     };
     explain(snapshot, &Router::build(snapshot), &query)
 }
@@ -304,6 +305,7 @@ fn gates(policy: crate::model::Policy, client: &str) -> (Vec<String>, Answered) 
         headers: &HeaderMap::new(),
         query: None,
         client: client.parse().ok(),
+        class: None,
     };
     match explain(&snapshot, &Router::build(&snapshot), &query).outcome {
         Outcome::Location(answer) => {

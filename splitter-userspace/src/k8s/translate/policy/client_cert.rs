@@ -8,7 +8,7 @@ use crate::k8s::translate::annotations::Annotation;
 use crate::k8s::translate::golang::parse_bool;
 use crate::k8s::translate::pattern;
 use crate::k8s::translate::report::Problems;
-use crate::model::{BackendFault, ClientCert, ClientVerify, ObjectRef, Pattern};
+use crate::model::{BackendFault, ClientCert, ClientVerify, Identities, ObjectRef, Pattern};
 
 const SECRET: &str = "auth-tls-secret";
 const VERIFY: &str = "auth-tls-verify-client";
@@ -17,7 +17,9 @@ const MATCH: &str = "auth-tls-match-cn";
 const PAGE: &str = "auth-tls-error-page";
 const PASS: &str = "auth-tls-pass-certificate-to-upstream";
 
-/// All of them.
+const IDENTITIES: &str = "auth-tls-allowed-identities";
+
+/// All of them but [`IDENTITIES`], which is read under our own prefix only.
 const KEYS: [&str; 6] = [SECRET, VERIFY, DEPTH, MATCH, PAGE, PASS];
 
 /// Of more nobody knows a chain, and the library follows no more.
@@ -31,11 +33,16 @@ pub(super) fn read(
     view: &View<'_>,
     problems: &mut Problems,
 ) -> Result<Option<ClientCert>, BackendFault> {
-    let Some(first) = KEYS.iter().find_map(|key| view.annotations.get(key)) else {
+    let Some(first) = first(view) else {
         return Ok(None);
     };
     let Some(verify) = verify(view, problems) else {
-        return Ok(None);
+        let named = view.annotations.get(IDENTITIES);
+        let Some(named) = named.filter(|it| it.is_own()) else {
+            return Ok(None);
+        };
+        let what = format!("{VERIFY} is off, so nobody can show one of these names");
+        return Err(close(view, named, what, problems));
     };
     let authorities = authorities(view, first, problems)?;
     Ok(Some(ClientCert {
@@ -43,6 +50,7 @@ pub(super) fn read(
         verify,
         depth: depth(view, problems),
         common_name: common_name(view, problems)?,
+        identities: identities(view, problems)?,
         error_page: error_page(view, problems),
         pass: pass(view, problems),
     }))
@@ -52,7 +60,13 @@ pub(super) fn read(
 pub(in crate::k8s::translate) fn asks_for_certificate(view: &View<'_>) -> bool {
     let off = view.annotations.get(VERIFY);
     let off = off.is_some_and(|it| it.value.trim() == "off");
-    !off && KEYS.iter().any(|key| view.annotations.get(key).is_some())
+    !off && first(view).is_some()
+}
+
+fn first<'a>(view: &View<'a>) -> Option<Annotation<'a>> {
+    let mut keys = KEYS.iter();
+    keys.find_map(|key| view.annotations.get(key))
+        .or_else(|| view.annotations.get(IDENTITIES).filter(|it| it.is_own()))
 }
 
 /// None when no certificate is asked for.
@@ -135,6 +149,18 @@ fn common_name(view: &View<'_>, problems: &mut Problems) -> Result<Option<Patter
             Err(close(view, annotation, what, problems))
         }
     }
+}
+
+fn identities(
+    view: &View<'_>,
+    problems: &mut Problems,
+) -> Result<Option<Identities>, BackendFault> {
+    let annotation = view.annotations.get(IDENTITIES);
+    let Some(annotation) = annotation.filter(|it| it.is_own()) else {
+        return Ok(None);
+    };
+    let read = Identities::parse(annotation.value).map(Some);
+    read.map_err(|why| close(view, annotation, why.to_string(), problems))
 }
 
 fn error_page(view: &View<'_>, problems: &mut Problems) -> Option<Arc<str>> {

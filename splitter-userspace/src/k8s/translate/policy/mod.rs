@@ -23,6 +23,8 @@ mod retry;
 mod rewrite;
 mod service_upstream;
 mod site;
+mod tls_terms;
+mod traffic_class;
 mod unsupported;
 mod upstream_host;
 mod upstream_tls;
@@ -32,7 +34,7 @@ use http::HeaderName;
 use super::View;
 use super::canary_own;
 use super::report::Problems;
-use crate::model::{BackendFault, Balance, Policy};
+use crate::model::{BackendFault, Balance, Policy, TlsTerms};
 
 pub(super) use auth::{ExternalWish, GLOBAL, is_open};
 pub(super) use client_cert::asks_for_certificate;
@@ -40,7 +42,7 @@ pub(super) use custom_headers::ALLOWED as ALLOWED_HEADERS;
 pub(super) use https::HttpsTerms;
 pub(super) use rewrite::PathTerms;
 pub(super) use service_upstream::service_upstream;
-pub(super) use site::{SiteTerms, read as site_terms};
+pub(super) use site::{PASSTHROUGH, SiteTerms, read as site_terms};
 pub(super) use unsupported::canary_policy;
 #[cfg(test)]
 pub(super) use unsupported::is_canarys;
@@ -142,10 +144,13 @@ const SUPPORTED: &[&str] = &[
     "proxy-redirect-to",
     "proxy-request-buffering",
     "proxy-send-timeout",
+    "proxy-ssl-ciphers",
     "proxy-ssl-name",
+    "proxy-ssl-protocols",
     "proxy-ssl-secret",
     "proxy-ssl-server-name",
     "proxy-ssl-verify",
+    "proxy-ssl-verify-depth",
     "rewrite-target",
     "satisfy",
     "server-alias",
@@ -159,6 +164,9 @@ const SUPPORTED: &[&str] = &[
     "session-cookie-path",
     "session-cookie-samesite",
     "session-cookie-secure",
+    "ssl-ciphers",
+    "ssl-passthrough",
+    "ssl-prefer-server-ciphers",
     "ssl-redirect",
     "temporal-redirect",
     "temporal-redirect-code",
@@ -204,6 +212,7 @@ pub(super) struct SplitWish {
 pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolicy {
     let (paths, rewrite) = rewrite::read(view, problems);
     let mut closed = Closed(unsupported::close(view, problems));
+    let traffic_class = closed.unless(traffic_class::read(view, problems));
     let addresses = closed.unless(addresses::read(view, problems));
     let guards = closed.unless(auth::read(view, problems));
     let external = closed.unless(auth::read_external(view, problems));
@@ -219,6 +228,7 @@ pub(super) fn main_policy(view: &View<'_>, problems: &mut Problems) -> MainPolic
         closed: closed.0.or(broken),
         external,
         policy: Policy {
+            traffic_class,
             addresses,
             client_cert,
             guards,
@@ -262,6 +272,11 @@ impl Closed {
             T::default()
         })
     }
+}
+
+/// How TLS is spoken with clients.
+pub(super) fn tls_terms(view: &View<'_>, problems: &mut Problems) -> TlsTerms {
+    tls_terms::read(view, problems).terms
 }
 
 /// Whether an annotation is read by one of the files here.

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use http::HeaderValue;
 
-use super::flag;
+use super::tls_terms::TlsWish;
+use super::{flag, tls_terms};
 use crate::k8s::translate::View;
 use crate::k8s::translate::canary::given;
 use crate::k8s::translate::host;
 use crate::k8s::translate::report::Problems;
 use crate::model::{HostPattern, Redirect, Template};
+
+pub(in crate::k8s::translate) const PASSTHROUGH: &str = "ssl-passthrough";
 
 /// What an Ingress says for each of its hosts.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +23,10 @@ pub(in crate::k8s::translate) struct SiteTerms {
     pub www: bool,
     /// Further names (`server-alias`).
     pub aliases: BTreeSet<HostPattern>,
+    /// How TLS is spoken with their clients.
+    pub tls: TlsWish,
+    /// Whether their TLS is left to the pods (`ssl-passthrough`).
+    pub passthrough: bool,
 }
 
 pub(in crate::k8s::translate) fn read(view: &View<'_>, problems: &mut Problems) -> SiteTerms {
@@ -27,7 +34,26 @@ pub(in crate::k8s::translate) fn read(view: &View<'_>, problems: &mut Problems) 
         app_root: app_root(view, problems),
         www: flag::read(view, "from-to-www-redirect", false, problems),
         aliases: aliases(view, problems),
+        tls: tls_terms::read(view, problems),
+        passthrough: passthrough(view, problems),
     }
+}
+
+fn passthrough(view: &View<'_>, problems: &mut Problems) -> bool {
+    let wanted = flag::read(view, PASSTHROUGH, false, problems);
+    if wanted
+        && !view.passthrough
+        && let Some(annotation) = view.annotations.get(PASSTHROUGH)
+    {
+        problems.warn(
+            &view.subject,
+            annotation.field(),
+            "passthrough-off",
+            "it needs --enable-ssl-passthrough",
+            "TLS ends here, as for other hosts",
+        );
+    }
+    wanted && view.passthrough
 }
 
 fn app_root(view: &View<'_>, problems: &mut Problems) -> Option<Redirect> {

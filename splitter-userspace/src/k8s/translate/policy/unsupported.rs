@@ -16,7 +16,10 @@ pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendF
         if catalogue::CANARY.contains(&name) || is_supported(name) {
             continue;
         }
-        if annotation.is_own() && name == catalogue::RESPONSE_HEADER {
+        let own = name == catalogue::RESPONSE_HEADER
+            || catalogue::OWN_GUARDS.contains(&name)
+            || catalogue::OWN_MAIN.contains(&name);
+        if annotation.is_own() && own {
             continue;
         }
         match Meaning::of(name, annotation) {
@@ -24,6 +27,10 @@ pub(super) fn close(view: &View<'_>, problems: &mut Problems) -> Option<BackendF
             Meaning::Guard => {
                 report_guard(view, annotation, problems);
                 fault = Some(BackendFault::GuardUnsupported);
+            }
+            Meaning::OwnGuard => {
+                report_own_guard(view, name, annotation, problems);
+                fault = Some(BackendFault::GuardInvalid);
             }
             Meaning::Misplaced => problems.warn(
                 &view.subject,
@@ -48,12 +55,18 @@ pub(in crate::k8s::translate) fn canary_policy(view: &View<'_>, problems: &mut P
         {
             continue;
         }
-        let effect = match catalogue::is_known(name) {
+        let known = is_known(name, annotation);
+        let effect = match known {
             false => "ignored",
             true => "ignored on a canary: the main Ingress's annotations count for both sides",
         };
         report_ignored(view, name, annotation, effect, problems);
     }
+}
+
+fn is_known(name: &str, annotation: Annotation<'_>) -> bool {
+    let own = catalogue::OWN_GUARDS.iter().chain(&catalogue::OWN_MAIN);
+    catalogue::is_known(name) || (annotation.is_own() && own.copied().any(|own| own == name))
 }
 
 /// What is read from the canary Ingress, as ingress-nginx does.
@@ -77,6 +90,8 @@ enum Meaning {
     Nothing,
     /// Keeps somebody out.
     Guard,
+    /// The same, and is read under our own prefix only.
+    OwnGuard,
     /// Something on a canary Ingress only.
     Misplaced,
     /// Anything else.
@@ -94,6 +109,7 @@ impl Meaning {
             }
         };
         match name {
+            _ if catalogue::OWN_GUARDS.contains(&name) => Meaning::OwnGuard,
             "enable-modsecurity" | "enable-owasp-core-rules" => {
                 guard_unless(parse_bool(value) == Some(false))
             }
@@ -108,7 +124,7 @@ impl Meaning {
 }
 
 /// What is off without the annotation as well.
-const SWITCHES: &[&str] = &["enable-cors", "enable-opentelemetry", "ssl-passthrough"];
+const SWITCHES: &[&str] = &["enable-cors", "enable-opentelemetry"];
 
 /// Whether raw nginx text holds a directive that can refuse a request.
 fn guards(snippet: &str) -> bool {
@@ -138,6 +154,21 @@ fn report_guard(view: &View<'_>, annotation: Annotation<'_>, problems: &mut Prob
     );
 }
 
+fn report_own_guard(
+    view: &View<'_>,
+    name: &str,
+    annotation: Annotation<'_>,
+    problems: &mut Problems,
+) {
+    problems.error(
+        &view.subject,
+        annotation.field(),
+        "guard-misnamed",
+        format!("this access control is called {OWN_PREFIX}/{name}"),
+        "every path of the Ingress answers 503, as serving it unguarded would open it to all",
+    );
+}
+
 fn report_ignored(
     view: &View<'_>,
     name: &str,
@@ -145,7 +176,8 @@ fn report_ignored(
     effect: &str,
     problems: &mut Problems,
 ) {
-    let (code, message) = if catalogue::is_known(name) {
+    let known = is_known(name, annotation);
+    let (code, message) = if known {
         (
             "annotation-unsupported",
             "this annotation is not supported".to_owned(),

@@ -4,17 +4,26 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::protocol;
+use super::{protocol, tls_terms};
 use crate::k8s::translate::View;
 use crate::k8s::translate::annotations::Annotation;
+use crate::k8s::translate::canary::given;
 use crate::k8s::translate::host;
 use crate::k8s::translate::report::Problems;
-use crate::model::{BackendFault, HostPattern, ObjectRef, Protocol, UpstreamTls};
+use crate::model::{
+    BackendFault, HostPattern, ObjectRef, Protocol, TlsTerms, TlsVersions, UpstreamTls,
+};
 
 const SECRET: &str = "proxy-ssl-secret";
 const VERIFY: &str = "proxy-ssl-verify";
 const NAME: &str = "proxy-ssl-name";
 const SERVER_NAME: &str = "proxy-ssl-server-name";
+const DEPTH: &str = "proxy-ssl-verify-depth";
+const PROTOCOLS: &str = "proxy-ssl-protocols";
+const CIPHERS: &str = "proxy-ssl-ciphers";
+
+/// Of more nobody knows a chain, and the library follows no more.
+const DEPTH_MAX: u8 = 6;
 
 /// How TLS is spoken with pods, if it is.
 ///
@@ -27,15 +36,21 @@ pub(super) fn read(
     let Some(spoken) = protocol::over_tls(view) else {
         return Ok(None);
     };
+    let asked = switch(view, VERIFY, problems)?;
     let tls = UpstreamTls {
-        verify: switch(view, VERIFY, problems)?,
+        verify: asked || view.strict_pods,
+        depth: depth(view, problems)?,
+        terms: terms(view, problems),
         server_name: switch(view, SERVER_NAME, problems)?,
         name: name(view, problems)?,
         secret: secret(view, problems)?,
         http2: spoken == Protocol::Grpc,
     };
+    // With `--upstream-tls-verify` it need not be there.
+    let verify = view.annotations.get(VERIFY);
+    let verify = verify.or_else(|| view.annotations.get("backend-protocol"));
     if tls.verify
-        && let Some(annotation) = view.annotations.get(VERIFY)
+        && let Some(annotation) = verify
     {
         let holds = |secret: &ObjectRef| view.secrets.holds(secret, "ca.crt");
         if !tls.secret.as_ref().is_some_and(holds) {
@@ -70,6 +85,33 @@ fn switch(view: &View<'_>, key: &str, problems: &mut Problems) -> Result<bool, B
             let what = format!("{other:?} is neither on nor off");
             Err(close(view, annotation, what, problems))
         }
+    }
+}
+
+fn depth(view: &View<'_>, problems: &mut Problems) -> Result<u8, BackendFault> {
+    let Some(annotation) = view.annotations.get(DEPTH) else {
+        return Ok(1);
+    };
+    let depth = annotation.value.trim().parse().ok();
+    depth
+        .filter(|it| (1..=DEPTH_MAX).contains(it))
+        .ok_or_else(|| {
+            let what = format!("{:?} is no number from 1 to {DEPTH_MAX}", annotation.value);
+            close(view, annotation, what, problems)
+        })
+}
+
+fn terms(view: &View<'_>, problems: &mut Problems) -> TlsTerms {
+    let versions = given(view, PROTOCOLS, problems);
+    let suites = given(view, CIPHERS, problems);
+    let versions = versions.map_or_else(TlsVersions::default, |it| {
+        tls_terms::versions(view, it, problems)
+    });
+    let suites = suites.map(|it| tls_terms::suites(view, it, versions, problems));
+    TlsTerms {
+        versions,
+        suites: suites.unwrap_or_default(),
+        server_order: false,
     }
 }
 

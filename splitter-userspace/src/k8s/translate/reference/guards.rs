@@ -51,9 +51,9 @@ pub(super) const ROWS: &[Row] = rows! {
     "modsecurity-transaction-id" Location Refused "nginx variables" "" "503" "";
     "satisfy" Location Works "`any`, `all`: of addresses and what clients know or were given. `any` beats a deny list" "`all`" "`all`; reported" "some";
     "server-snippet" Host Ignored "nginx text" "" "never executed; 503 if it could refuse somebody, else reported" "";
-    "ssl-ciphers" Host Ignored "ciphers" "" "reported" "";
-    "ssl-passthrough" Host Ignored "true, false" "false" "reported" "";
-    "ssl-prefer-server-ciphers" Host Ignored "true, false" "" "reported" "";
+    "ssl-ciphers" Host Differs "a cipher string of OpenSSL; the oldest Ingress of a host that says something decides" "all suites that there are: ECDHE with AES-GCM or ChaCha20" "all suites; reported, as what is not to be had is" "DHE-RSA-AES256-SHA";
+    "ssl-passthrough" Host Differs "true, false; needs `--enable-ssl-passthrough` and a path `/`, whose weights, addresses, class and limits hold for connections" "false" "false; reported. With client certificates or other access controls of requests TLS connections are refused" "perhaps";
+    "ssl-prefer-server-ciphers" Host Differs "true, false" "false: the client's order counts, as all suites are strong" "false; reported" "perhaps";
     "ssl-redirect" Location Works "true, false" "true with TLS" "the default; reported" "perhaps";
     "stream-snippet" Host Ignored "nginx text" "" "never executed; reported" "";
     "whitelist-source-range" Location Works "the older name of `allowlist-source-range`" "everybody" "one bad entry closes the Ingress (503); reported" "office";

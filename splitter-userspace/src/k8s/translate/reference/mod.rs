@@ -3,6 +3,8 @@
 
 mod guards;
 mod own;
+mod own_guards;
+mod own_main;
 mod pods;
 mod routing;
 mod tokens;
@@ -96,6 +98,18 @@ pub(super) fn tokens() -> impl Iterator<Item = &'static Row> {
     tokens::ROWS.iter()
 }
 
+/// Rows of access controls that only we know, under our own prefix.
+#[cfg(test)]
+pub(super) fn own_guards() -> impl Iterator<Item = &'static Row> {
+    own_guards::ROWS.iter()
+}
+
+/// Rows of what else only we know, under our own prefix.
+#[cfg(test)]
+pub(super) fn own_main() -> impl Iterator<Item = &'static Row> {
+    own_main::ROWS.iter()
+}
+
 const HEAD: &str = "<!-- Made from splitter-userspace/src/k8s/translate/reference/: UPDATE_DOCS=1 cargo test -p splitter-userspace --lib reference -->
 # Annotations
 
@@ -117,10 +131,19 @@ const OWN_TITLE: &str = "Canaries, under `splitter.io/` only";
 
 const TOKENS_TITLE: &str = "Tokens (JWT) and services that are asked, under `splitter.io/`";
 
+const OWN_MAIN_TITLE: &str = "TLS, under `splitter.io/` only";
+
+const OWN_GUARDS_TITLE: &str = "Who may call, under `splitter.io/` only";
+
 /// `docs/annotations.md`.
 pub fn annotations_page() -> String {
     let mut page = HEAD.to_owned();
-    let own = [(OWN_TITLE, own::ROWS), (TOKENS_TITLE, tokens::ROWS)];
+    let own = [
+        (OWN_GUARDS_TITLE, own_guards::ROWS),
+        (TOKENS_TITLE, tokens::ROWS),
+        (OWN_MAIN_TITLE, own_main::ROWS),
+        (OWN_TITLE, own::ROWS),
+    ];
     for (title, rows) in TABLES.into_iter().chain(own) {
         // Writing to a String does not fail.
         let _ = write!(

@@ -20,13 +20,13 @@ pub(super) const ROWS: &[Row] = rows! {
     "proxy-read-timeout" Pods Works "seconds from 1 on" "60 (`--read-timeout`)" "it counts as not set; reported" "1m";
     "proxy-request-buffering" Pods Accepted "`on`, `off`" "off" "bodies are streamed; reported but for `off`" "on";
     "proxy-send-timeout" Pods Works "seconds from 1 on" "60 (`--send-timeout`)" "it counts as not set; reported" "1m";
-    "proxy-ssl-ciphers" Pods Ignored "ciphers" "" "reported" "";
+    "proxy-ssl-ciphers" Pods Works "a cipher string of OpenSSL" "all suites that there are" "all suites; reported, as what is not to be had is" "";
     "proxy-ssl-name" Pods Works "a DNS name or an IP address" "" "with `HTTPS` or `GRPCS`, every path answers 503; reported" "";
-    "proxy-ssl-protocols" Pods Ignored "versions" "" "reported" "";
+    "proxy-ssl-protocols" Pods Differs "`TLSv1.2`, `TLSv1.3`, separated by spaces" "both (ingress-nginx: `TLSv1.2`)" "both; reported, as what is not to be had is" "";
     "proxy-ssl-secret" Pods Differs "namespace/name with `ca.crt`, or `tls.crt` and `tls.key`, or all" "none" "with `HTTPS` or `GRPCS`, every path answers 503; reported" "";
     "proxy-ssl-server-name" Pods Differs "`on`, which needs proxy-ssl-name; `off`" "off" "with `HTTPS` or `GRPCS`, every path answers 503; reported" "";
     "proxy-ssl-verify" Pods Differs "`on`, which needs a `ca.crt` and proxy-ssl-name; `off`" "off" "with `HTTPS` or `GRPCS`, every path answers 503; reported" "";
-    "proxy-ssl-verify-depth" Pods Ignored "a number" "1" "reported" "";
+    "proxy-ssl-verify-depth" Pods Works "a number from 1 to 6" "1" "with `HTTPS` or `GRPCS`, every path answers 503; reported" "";
     "service-upstream" Pods Works "true, false; a canary has its own" "false" "it counts as not set; reported" "perhaps";
     "upstream-hash-by" Pods Differs "text with `$request_uri`, `$uri`, `$args`, `$host`, `$remote_addr`, `$request_method`, `$http_…`, `$cookie_…`, `$arg_…` (at most 32 parts); a canary has its own" "none" "round robin; reported. Other variables are not supported" "$nope";
     "upstream-hash-by-subset" Pods Works "true, false" "false" "false; reported" "perhaps";

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::support::{Ing, canary, main, objects, service};
 use crate::config::ClassSettings;
-use crate::k8s::translate::reference::{Row, Status, all, own, tokens};
+use crate::k8s::translate::reference::{Row, Status, all, own, own_guards, own_main, tokens};
 use crate::k8s::translate::{catalogue, policy};
 use crate::k8s::{Translation, annotations_page, translate};
 
@@ -196,6 +196,49 @@ fn a_bad_value_of_ours_is_reported_and_a_good_one_is_not() {
         assert_eq!(codes(row, &with_own(row, good)), [""; 0], "{}", row.name);
         let bad = codes(row, &with_own(row, row.bad));
         assert!(!bad.is_empty(), "{}: {:?}", row.name, row.bad);
+    }
+}
+
+/// What comes of a main Ingress with this access control of ours, under a prefix.
+fn with_guard(row: &Row, prefix: &str, value: &str) -> Translation {
+    let mut it = main("i");
+    if row.name.starts_with("auth-tls-") {
+        it = it.note("auth-tls-secret", "ns/authorities");
+    }
+    let it = it.raw_note(&format!("{prefix}/{}", row.name), value);
+    run(&[main("m").on("a", "/", "m"), it.on("b", "/", "m")])
+}
+
+#[test]
+fn each_access_control_of_ours_has_one_row_and_closes_what_it_cannot_guard() {
+    let names: Vec<_> = own_guards().map(|row| row.name).collect();
+    assert_eq!(names, catalogue::OWN_GUARDS);
+    let good = ["spiffe://td.test/*, a.test", "east-west"];
+    for (row, good) in own_guards().zip(good) {
+        let of = |prefix, value| {
+            let translation = with_guard(row, prefix, value);
+            (codes(row, &translation), is_closed(&translation))
+        };
+        assert_eq!(of("splitter.io", good), (vec![], false), "{}", row.name);
+        for bad in [row.bad, ""] {
+            let (codes, closed) = of("splitter.io", bad);
+            assert!(!codes.is_empty() && closed, "{}: {bad:?}", row.name);
+        }
+        let misnamed = of("nginx.ingress.kubernetes.io", good);
+        assert_eq!(misnamed, (vec!["guard-misnamed"], true), "{}", row.name);
+    }
+}
+
+#[test]
+fn what_else_is_ours_has_one_row_and_is_read_under_our_prefix_only() {
+    let names: Vec<_> = own_main().map(|row| row.name).collect();
+    assert_eq!(names, catalogue::OWN_MAIN);
+    for (row, good) in own_main().zip(["TLSv1.3"]) {
+        let of = |prefix, value| codes(row, &with_guard(row, prefix, value));
+        assert_eq!(of("splitter.io", good), [""; 0], "{}", row.name);
+        assert!(!of("splitter.io", row.bad).is_empty(), "{}", row.name);
+        let misnamed = of("nginx.ingress.kubernetes.io", good);
+        assert_eq!(misnamed, ["annotation-unknown"], "{}", row.name);
     }
 }
 

@@ -16,7 +16,8 @@ use crate::k8s::translate::golang::parse_bool;
 use crate::k8s::translate::policy::balance;
 use crate::k8s::translate::report::Problems;
 use crate::model::{
-    AuthCache, BackendFault, External, HashPart, HostPattern, ObjectRef, Template, UpstreamTls,
+    AuthCache, BackendFault, External, HashPart, HostPattern, ObjectRef, Template, TlsTerms,
+    UpstreamTls,
 };
 
 const URL: &str = "auth-url";
@@ -442,6 +443,9 @@ impl ExternalWish {
         })?;
         let bare = place.trim_start_matches('[').trim_end_matches(']');
         let tls = self.secure.then(|| UpstreamTls {
+            // No further than the library goes: nobody says how far.
+            depth: 6,
+            terms: TlsTerms::default(),
             secret: self.authorities.clone(),
             verify: self.verify,
             name: Some(bare.into()),
