@@ -201,5 +201,8 @@ fn probe_listener(path: &Path) -> std::io::Result<UnixListener> {
         Ok(_) => return Err(std::io::ErrorKind::AlreadyExists.into()),
         Err(_) => {}
     }
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
     UnixListener::bind(path)
 }
