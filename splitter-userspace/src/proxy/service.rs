@@ -43,8 +43,7 @@ pub async fn serve(
     let mut journal = Journal::begin(&worker, &client, &current, &parts, request_id.clone());
     let mut body = RequestBody::new(body, &client, worker.timeouts().read);
     journal.upload = body.upload();
-    let entered = enter(&worker, &client, &mut parts, &mut journal);
-    let entered = match entered {
+    let entered = match enter(&worker, &client, &mut parts, &mut journal) {
         Ok(entered) => entered,
         Err(refusal) => return refuse(&worker, refusal, journal),
     };

@@ -1,12 +1,8 @@
-//! The command line of the real binary: names, environment, errors and exit codes.
-
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::process::{Command, Output};
+//! Every flag of `run`.
 
 /// Every flag of `run` that takes a value which can be wrong, its variable, and a wrong value with
 /// a part of the error that says what is allowed.
-const FLAGS: &[(&str, &str, &str, &str)] = &[
+pub const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("--http", "SPLITTER_HTTP", "80", "0.0.0.0:80"),
     ("--https", "SPLITTER_HTTPS", "on", "0.0.0.0:443"),
     (
@@ -248,6 +244,32 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
         "10.0.0.0/33",
         "10.0.0.0/8",
     ),
+    (
+        "--enable-ssl-passthrough",
+        "SPLITTER_ENABLE_SSL_PASSTHROUGH",
+        "perhaps",
+        "perhaps",
+    ),
+    (
+        "--upstream-tls-verify",
+        "SPLITTER_UPSTREAM_TLS_VERIFY",
+        "perhaps",
+        "perhaps",
+    ),
+    (
+        "--tls-ticket-secret",
+        "SPLITTER_TLS_TICKET_SECRET",
+        "wildcard",
+        "a namespace and a name",
+    ),
+    ("--shutdown-delay", "SPLITTER_SHUTDOWN_DELAY", "soon", "30s"),
+    (
+        "--after-hand-over",
+        "SPLITTER_AFTER_HAND_OVER",
+        "stay",
+        "exit, wait",
+    ),
+    ("--webhook", "SPLITTER_WEBHOOK", "80", "0.0.0.0:80"),
     ("--drain-timeout", "SPLITTER_DRAIN_TIMEOUT", "soon", "30s"),
     ("--connect-timeout", "SPLITTER_CONNECT_TIMEOUT", "0", "30s"),
     ("--read-timeout", "SPLITTER_READ_TIMEOUT", "-1s", "30s"),
@@ -311,176 +333,15 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// Flags that take any text.
-const FREE: &[(&str, &str)] = &[
+pub const FREE: &[(&str, &str)] = &[
     ("--ingress-selector", "SPLITTER_INGRESS_SELECTOR"),
     ("--kubeconfig", "SPLITTER_KUBECONFIG"),
     ("--manifests", "SPLITTER_MANIFESTS"),
     ("--pin-dir", "SPLITTER_PIN_DIR"),
     ("--pod-name", "SPLITTER_POD_NAME"),
     ("--pod-namespace", "SPLITTER_POD_NAMESPACE"),
+    ("--probe-socket", "SPLITTER_PROBE_SOCKET"),
+    ("--take-over", "SPLITTER_TAKE_OVER"),
+    ("--webhook-certificate", "SPLITTER_WEBHOOK_CERTIFICATE"),
+    ("--webhook-key", "SPLITTER_WEBHOOK_KEY"),
 ];
-
-fn splitter(args: &[&str], env: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_splitter"))
-        .args(args)
-        .env_clear()
-        .envs(env.iter().copied())
-        .output()
-        .unwrap()
-}
-
-fn stdout(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).unwrap()
-}
-
-/// Exit code 2 and an error that says this.
-fn refused(output: &Output, says: &[&str]) {
-    let error = std::str::from_utf8(&output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{error}");
-    assert_eq!(stdout(output), "", "errors go to standard error");
-    for text in says {
-        assert!(error.contains(text), "{text:?} is not in: {error}");
-    }
-}
-
-#[test]
-fn a_wrong_value_is_refused_with_what_is_allowed() {
-    for (flag, _, value, allowed) in FLAGS {
-        let arg = format!("{flag}={value}");
-        let output = splitter(&["run", "--manifests", "m", &arg], &[]);
-        refused(&output, &[flag, allowed]);
-    }
-}
-
-#[test]
-fn every_flag_is_also_a_variable() {
-    for (flag, variable, value, allowed) in FLAGS {
-        let output = splitter(&["run", "--manifests", "m"], &[(variable, value)]);
-        refused(&output, &[flag, allowed]);
-    }
-}
-
-#[test]
-fn the_help_names_every_flag_and_variable_and_there_are_no_others() {
-    let output = splitter(&["run", "--help"], &[]);
-    assert_eq!(output.status.code(), Some(0));
-    let help = stdout(&output);
-    let known = FLAGS.iter().map(|(flag, variable, ..)| (*flag, *variable));
-    let mut known: Vec<_> = known.chain(FREE.iter().copied()).collect();
-    known.sort_unstable();
-    let words = help.split([' ', '=', '[', '<', ',', '\n']);
-    let mut flags: Vec<_> = words
-        .filter(|word| word.starts_with("--") && *word != "--help")
-        .collect();
-    flags.sort_unstable();
-    flags.dedup();
-    assert_eq!(
-        flags,
-        known.iter().map(|(flag, _)| *flag).collect::<Vec<_>>()
-    );
-    for (_, variable) in known {
-        assert!(help.contains(&format!("[env: {variable}=]")), "{variable}");
-    }
-}
-
-#[test]
-fn an_unknown_flag_or_command_is_refused_with_a_hint() {
-    refused(
-        &splitter(&["run", "--manifest", "m"], &[]),
-        &["--manifest", "--manifests"],
-    );
-    refused(
-        &splitter(&["run", "--frobnicate"], &[]),
-        &["--frobnicate", "--help"],
-    );
-    refused(&splitter(&["walk"], &[]), &["walk"]);
-    refused(&splitter(&[], &[]), &["Usage", "run"]);
-}
-
-/// Everything is off that a started instance would touch on the node.
-const HARMLESS: [&str; 9] = [
-    "run",
-    "--steering",
-    "none",
-    "--https",
-    "off",
-    "--http",
-    "127.0.0.1:0",
-    "--admin",
-    "127.0.0.1:0",
-];
-
-#[test]
-fn without_anything_to_serve_it_stops_and_says_what_to_give() {
-    for (more, says) in [
-        (&[][..], &["--manifests DIR", "--kubeconfig FILE"][..]),
-        (
-            &["--kubeconfig", "/nowhere/config"],
-            &["--kubeconfig /nowhere/config", "No such file"],
-        ),
-    ] {
-        let output = splitter(&[&HARMLESS, more].concat(), &[]);
-        let error = std::str::from_utf8(&output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{error}");
-        for text in says {
-            assert!(error.contains(text), "{text:?} is not in: {error}");
-        }
-    }
-}
-
-#[test]
-fn objects_come_from_files_or_from_the_api() {
-    let env = [("SPLITTER_MANIFESTS", "m")];
-    refused(
-        &splitter(&["run", "--kubeconfig", "k"], &env),
-        &["--kubeconfig <FILE>", "--manifests <DIR>"],
-    );
-}
-
-#[test]
-fn lists_are_repeated_flags_or_separated_by_commas() {
-    let twice = "127.0.0.1:1,[::1]:2,127.0.0.1:1";
-    let output = splitter(&["run", "--manifests", "m"], &[("SPLITTER_HTTP", twice)]);
-    refused(&output, &["--http 127.0.0.1:1", "more than once"]);
-    let flags = ["run", "--manifests=m", "--http=[::1]:2", "--http=[::1]:2"];
-    refused(
-        &splitter(&flags, &[]),
-        &["--http [::1]:2", "more than once"],
-    );
-}
-
-#[test]
-fn a_flag_wins_over_its_variable() {
-    let env = [
-        ("SPLITTER_HTTP", "127.0.0.1:1,127.0.0.1:1"),
-        ("SPLITTER_MANIFESTS", "m"),
-    ];
-    // The list of the variable would be refused for its first address.
-    let output = splitter(&["run", "--http=[::1]:2", "--admin=[::1]:2"], &env);
-    refused(
-        &output,
-        &["--admin [::1]:2 is also an --http or --https address"],
-    );
-}
-
-#[test]
-fn a_wrong_log_filter_is_refused() {
-    let env = [("SPLITTER_LOG", "splitter=loud")];
-    let output = splitter(&["run", "--manifests", "m"], &env);
-    refused(&output, &["SPLITTER_LOG", "splitter=loud", "debug"]);
-}
-
-#[test]
-fn version_and_help_are_no_errors() {
-    let version = format!("splitter {}\n", env!("CARGO_PKG_VERSION"));
-    for args in [["version"], ["--version"]] {
-        let output = splitter(&args, &[]);
-        assert_eq!(
-            (output.status.code(), stdout(&output)),
-            (Some(0), version.as_str())
-        );
-    }
-    let output = splitter(&["--help"], &[]);
-    assert_eq!(output.status.code(), Some(0));
-    assert!(stdout(&output).contains("run"));
-}
