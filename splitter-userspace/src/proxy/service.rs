@@ -50,7 +50,6 @@ pub async fn serve(
     if let Some(policy) = entered.policy()
         && let Some(guarded) = &policy.guards
     {
-        // Boxed, so that requests that nobody asks who they are from do not carry its state.
         let host = entered.host.to_str().unwrap_or_default();
         let listens = worker.listens_for_https();
         let guest = Guest {
