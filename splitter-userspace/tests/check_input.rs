@@ -199,7 +199,9 @@ fn text_for_people_ends_with_a_sentence_and_has_no_colours_here() {
 /// Few give their Secrets away: what is not shown is no fault.
 #[test]
 fn without_any_secret_those_that_are_named_are_taken_to_be_there() {
-    let notes = "nginx.ingress.kubernetes.io/auth-tls-secret: default/ca";
+    let notes = "nginx.ingress.kubernetes.io/auth-tls-secret: default/ca, \
+        splitter.io/jwt-issuer: 'https://id.test', splitter.io/jwt-audiences: shop, \
+        splitter.io/jwt-jwks-secret: keys";
     let text = GOOD.replace(
         "kind: Ingress\nmetadata: {name: web}\nspec: {",
         &format!(
@@ -209,9 +211,9 @@ fn without_any_secret_those_that_are_named_are_taken_to_be_there() {
     );
     let (code, without) = report(&text);
     assert_eq!((code, codes(&without)), (0, vec![]));
-    assert_eq!(without["supposed_secrets"], 2);
+    assert_eq!(without["supposed_secrets"], 3);
     let said = String::from_utf8(check(&text, &[]).stdout).unwrap();
-    assert!(said.contains("no Secrets were given: 2 "), "{said}");
+    assert!(said.contains("no Secrets were given: 3 "), "{said}");
     let other = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: other}\n";
     let (code, with) = report(format!("{text}{other}"));
     assert_eq!(code, 1);

@@ -42,9 +42,9 @@ impl GuardPublisher {
         let (sender, receiver) = watch::channel(store.current().clone());
         let shared = Arc::new(Mutex::new(Shared { store, sender }));
         let told = shared.clone();
-        let told = Arc::new(move |url: &_, fetched| {
+        let told = Arc::new(move |url: &_, fetch, fetched| {
             let mut shared = lock(&told);
-            shared.store.fetched(url, fetched);
+            shared.store.fetched(url, fetch, fetched);
             shared.publish();
         });
         let publisher = GuardPublisher {

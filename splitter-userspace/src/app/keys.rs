@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ const EVERY: Duration = Duration::from_secs(10 * 60);
 const EVERY_LEAST: Duration = Duration::from_secs(60);
 const EVERY_MOST: Duration = Duration::from_secs(3600);
 
-/// Told what was fetched.
-pub type Told = Arc<dyn Fn(&KeyUrl, Result<KeySet, String>) + Send + Sync>;
+/// Told what was fetched, and the how manieth fetch of this URL it was.
+pub type Told = Arc<dyn Fn(&KeyUrl, u64, Result<KeySet, String>) + Send + Sync>;
 
 /// See the module's text.
 pub struct KeyFetcher {
@@ -118,7 +118,8 @@ impl KeyFetcher {
 /// What workers ask for.
 struct Asked {
     notify: Notify,
-    fetching: AtomicBool,
+    /// How many fetches have begun.
+    begun: AtomicU64,
     /// When the last fetch ended.
     last: Mutex<Option<Instant>>,
 }
@@ -128,15 +129,16 @@ impl Default for Asked {
         Asked {
             notify: Notify::new(),
             // It begins with a fetch.
-            fetching: AtomicBool::new(true),
+            begun: AtomicU64::new(1),
             last: Mutex::new(None),
         }
     }
 }
 
 impl Wish for Asked {
-    fn newer(&self) -> bool {
-        if self.fetching.load(Ordering::Acquire) {
+    fn newer(&self, than: u64) -> bool {
+        // Its keys are still being fetched, or on their way to whoever asks.
+        if self.begun.load(Ordering::Acquire) > than {
             return true;
         }
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,8 +162,8 @@ struct Job {
 impl Job {
     async fn run(self) {
         let mut failures = 0;
-        loop {
-            self.asked.fetching.store(true, Ordering::Release);
+        for fetch in 1.. {
+            self.asked.begun.store(fetch, Ordering::Release);
             let fetched = match timeout(PATIENCE, self.fetch()).await {
                 Ok(fetched) => fetched,
                 Err(_) => Err(format!("no whole answer within {PATIENCE:?}")),
@@ -181,18 +183,21 @@ impl Job {
                     REST * 2_u32.pow(failures.min(4) - 1)
                 }
             };
+            let ended = Instant::now();
             *self
                 .asked
                 .last
                 .lock()
-                .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-            self.asked.fetching.store(false, Ordering::Release);
-            (self.told)(&self.url, fetched.map(|(set, _)| set));
-            // Somebody may have asked during the fetch, for what it has brought.
-            let asked = self.asked.notify.notified();
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                () = asked => {}
+                .unwrap_or_else(PoisonError::into_inner) = Some(ended);
+            (self.told)(&self.url, fetch, fetched.map(|(set, _)| set));
+            let over = tokio::time::sleep(pause);
+            let mut over = std::pin::pin!(over);
+            loop {
+                tokio::select! {
+                    () = &mut over => break,
+                    // Two may have asked for the fetch that is just over.
+                    () = self.asked.notify.notified() => if ended.elapsed() >= REST { break },
+                }
             }
         }
     }
@@ -206,15 +211,15 @@ impl Job {
         let name = ServerName::try_from(bare.to_owned());
         let name = name.map_err(|_| "its host is neither a name nor an address")?;
         let mut last = Err("the host has no address that may be asked".to_owned());
-        for address in self.addresses(bare).await? {
+        let addresses = self.addresses(bare).await?;
+        // One that says nothing leaves time for the others.
+        let patience = PATIENCE / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
+        for address in addresses {
             let address = SocketAddr::new(address, port);
-            last = ask(
-                address,
-                &url,
-                name.clone(),
-                TlsConnector::from(config.clone()),
-            )
-            .await;
+            let connector = TlsConnector::from(config.clone());
+            let asked = timeout(patience, ask(address, &url, name.clone(), connector)).await;
+            last = asked
+                .unwrap_or_else(|_| Err(format!("{address}: no whole answer within {patience:?}")));
             if last.is_ok() {
                 break;
             }
@@ -274,13 +279,14 @@ async fn ask(
         let body = body.map_err(|error| format!("{address}: {error}"))?;
         Ok((head.headers, body.to_bytes()))
     };
+    let mut exchange = std::pin::pin!(exchange);
     tokio::select! {
-        answer = exchange => answer,
-        // It ends before the answer has only when it fails.
-        ended = connection => Err(match ended {
-            Ok(()) => format!("{address}: the connection ended"),
-            Err(error) => text(&error),
-        }),
+        answer = &mut exchange => answer,
+        // A server that closes ends it together with its whole answer, which is there then.
+        ended = connection => {
+            let answer = exchange.await;
+            answer.map_err(|error| ended.map_or_else(|ended| text(&ended), |()| error))
+        }
     }
 }
 

@@ -99,8 +99,8 @@ impl GuardStore {
     }
 
     /// Takes over what was fetched from a URL, or why nothing was.
-    pub fn fetched(&mut self, url: &KeyUrl, fetched: Result<KeySet, String>) {
-        self.keys.fetched(url, fetched);
+    pub fn fetched(&mut self, url: &KeyUrl, fetch: u64, fetched: Result<KeySet, String>) {
+        self.keys.fetched(url, fetch, fetched);
         self.renew();
     }
 
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(demand.urls().count(), 1);
         struct Never;
         impl Wish for Never {
-            fn newer(&self) -> bool {
+            fn newer(&self, _: u64) -> bool {
                 false
             }
         }
@@ -264,12 +264,12 @@ mod tests {
             let ring = store.current().keys.get(&KeySource::Url(url.clone()))?;
             ring.set.as_ref().map(|set| set.id())
         };
-        store.fetched(&url, Err("no answer".to_owned()));
+        store.fetched(&url, 1, Err("no answer".to_owned()));
         assert_eq!((set(&store), store.problems().len()), (None, 1));
-        store.fetched(&url, Ok(Issuer::new().keys));
+        store.fetched(&url, 2, Ok(Issuer::new().keys));
         let first = set(&store);
         assert!(first.is_some() && store.problems().is_empty());
-        store.fetched(&url, Err("no answer".to_owned()));
+        store.fetched(&url, 3, Err("no answer".to_owned()));
         store.update(demand, &BTreeMap::new());
         assert_eq!((set(&store), store.problems().len()), (first, 1));
         store.update(Demand::default(), &BTreeMap::new());

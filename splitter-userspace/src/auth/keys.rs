@@ -9,8 +9,9 @@ use crate::model::{KeySource, KeyUrl, Kind, ObjectRef, Problem, SecretData, Seve
 
 /// Asks for newer keys of one URL.
 pub trait Wish: Send + Sync {
-    /// Has keys be fetched if that was not done lately. Whether newer ones may come in a moment.
-    fn newer(&self) -> bool;
+    /// Has keys be fetched if that was not done lately. Whether newer ones than those of a fetch
+    /// (counted from 1; 0 for none) may come in a moment.
+    fn newer(&self, than: u64) -> bool;
 }
 
 /// The keys of one source.
@@ -20,6 +21,8 @@ pub struct KeyRing {
     pub set: Option<Arc<KeySet>>,
     /// Where newer ones are asked for; none where they come by themselves.
     pub wish: Option<Arc<dyn Wish>>,
+    /// The last fetch that was told of, good or not.
+    pub fetch: u64,
 }
 
 impl fmt::Debug for KeyRing {
@@ -86,14 +89,16 @@ impl Keys {
     pub(super) fn follow(&mut self, url: &KeyUrl, wish: Arc<dyn Wish>) {
         let known = self.known.entry(KeySource::Url(url.clone())).or_default();
         known.ring.wish = Some(wish);
+        known.ring.fetch = 0;
     }
 
     /// Takes over what was fetched.
-    pub(super) fn fetched(&mut self, url: &KeyUrl, fetched: Result<KeySet, String>) {
+    pub(super) fn fetched(&mut self, url: &KeyUrl, fetch: u64, fetched: Result<KeySet, String>) {
         // Nobody may want it any more.
         let Some(known) = self.known.get_mut(&KeySource::Url(url.clone())) else {
             return;
         };
+        known.ring.fetch = fetch;
         match fetched {
             Ok(set) => {
                 known.ring.set = Some(Arc::new(set));

@@ -1,6 +1,6 @@
 //! Who may call, by name and password: a Secret in one of two layouts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::hash::{Hash, HashError};
 use crate::model::{SecretData, UserLayout};
@@ -15,6 +15,8 @@ pub struct Users {
     /// A name whose hash is worked through for names that nobody has, so that the time an answer
     /// takes does not tell them apart.
     decoy: Option<Box<str>>,
+    /// Names whose hash is none: a later line does not let them in either.
+    locked: HashSet<Box<str>>,
     faults: Vec<Fault>,
 }
 
@@ -82,7 +84,7 @@ impl Users {
     }
 
     fn add(&mut self, user: &str, text: &str) {
-        if self.users.contains_key(user) {
+        if self.users.contains_key(user) || self.locked.contains(user) {
             return;
         }
         if self.users.len() >= USERS_MAX {
@@ -100,6 +102,7 @@ impl Users {
                 self.users.insert(user.into(), User { text, hash });
             }
             Err(error) => {
+                self.locked.insert(user.into());
                 let user = user.into();
                 self.faults.push(Fault::Hash { user, error });
             }
@@ -162,7 +165,8 @@ mod tests {
     use super::*;
 
     const FILE: &str = "# who may call\n\nann:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/\r\n\
-        bob:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\nann:{PLAIN}other\neve:x\nnobody\n\
+        bob:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\nann:{PLAIN}other\neve:!\nnobody\n\
+        eve:{PLAIN}secret\n\
         kim:{PLAIN}secret:1000:more\n";
 
     #[test]

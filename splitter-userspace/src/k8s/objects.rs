@@ -10,7 +10,9 @@ use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::names::Names;
-use crate::model::{Kind, ObjectRef, Problem, SecretData, SecretSource, Severity};
+use crate::model::{
+    KeySource, Kind, ObjectRef, Problem, SecretData, SecretSource, Severity, UserLayout,
+};
 
 /// An object with the place it was read from. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,7 +190,13 @@ impl Objects {
     /// empty under the keys that are looked for. For who is shown everything but Secrets. Says how many
     /// there are.
     pub fn suppose_secrets(&mut self) -> usize {
-        const KEYS: [&str; 4] = ["auth", "ca.crt", "tls.crt", "tls.key"];
+        const KEYS: [&str; 5] = [
+            UserLayout::FILE_KEY,
+            KeySource::ENTRY,
+            "ca.crt",
+            "tls.crt",
+            "tls.key",
+        ];
         let ingresses = self.ingresses.iter().map(|it| &*it.object);
         let names = super::named_secrets(ingresses);
         let count = names.len();

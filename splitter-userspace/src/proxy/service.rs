@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue, SERVER, TE, UPGRADE};
-use http::{HeaderMap, Request, Response, StatusCode, Uri, Version, request, response};
+use http::{HeaderMap, Request, Response, StatusCode, Version, request, response};
 use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
@@ -23,13 +23,13 @@ use super::journal::Journal;
 use super::mirror;
 use super::own::{NAME, close_if_draining, own_answer, policy_answer, set_hsts};
 use super::policy::affinity::Visit;
-use super::policy::{self, Asked, Certified, Guest, Refusal, Rewritten};
-use super::target;
+use super::policy::{self, Asked, Certified, Guest, Passed, Refusal, Rewritten};
+use super::target::{self, origin_form, wanted};
 use super::terms::Terms;
 use super::upstream::Upstream;
 use super::worker::{Place, Worker};
 use crate::model::{self, Backend, Policy};
-use crate::routing::{Aim, Scheme, Wanted};
+use crate::routing::Aim;
 
 /// Answers `request`. An error ends the connection without an answer: there is nobody to read it.
 pub async fn serve(
@@ -43,7 +43,7 @@ pub async fn serve(
     let mut journal = Journal::begin(&worker, &client, &current, &parts, request_id.clone());
     let mut body = RequestBody::new(body, &client, worker.timeouts().read);
     journal.upload = body.upload();
-    let entered = match enter(&worker, &client, &mut parts, &mut journal) {
+    let mut entered = match enter(&worker, &client, &mut parts, &mut journal) {
         Ok(entered) => entered,
         Err(refusal) => return refuse(&worker, refusal, journal),
     };
@@ -60,12 +60,12 @@ pub async fn serve(
             wanted: wanted(&client, &entered.place, &parts, host, listens),
             request_id: &request_id,
         };
-        let passed = Box::pin(policy::authorise(guest, policy, guarded)).await;
-        policy::hide_token(guarded, &parts, &mut journal);
-        match passed {
-            Ok(passed) => passed.tell(guarded, &mut parts, &mut journal.passage),
+        let passed = match Box::pin(policy::authorise(guest, policy, guarded)).await {
+            Ok(passed) => passed,
             Err(refusal) => return refuse(&worker, refusal, journal),
-        }
+        };
+        passed.cleanse(guarded, &mut parts, &mut journal.passage);
+        entered.passed = Some(passed);
     }
     let prepared = match prepare(
         &worker,
@@ -178,8 +178,8 @@ struct Entered {
     /// The host as the client wrote it.
     host: HeaderValue,
     survey: Survey,
-    rewritten: Option<Rewritten>,
     certified: Option<Certified>,
+    passed: Option<Passed>,
 }
 
 impl Entered {
@@ -210,8 +210,10 @@ fn enter(
     }
     let place = worker.find(host_text, parts.uri.path(), journal)?;
     let policy = place.location().and_then(|it| it.policy.as_deref());
-    let mut rewritten = None;
     if let Some(policy) = policy {
+        if let Some(guarded) = &policy.guards {
+            policy::hide_token(guarded, parts, journal);
+        }
         let listens = worker.listens_for_https();
         let wanted = wanted(client, &place, parts, host_text, listens);
         let asked = Asked {
@@ -224,8 +226,6 @@ fn enter(
             wanted,
         };
         policy::enter(policy, &asked, &mut journal.passage)?;
-        let rewrite = policy.rewrite.as_ref();
-        rewritten = rewrite.map(|it| Rewritten::of(it, &wanted)).transpose()?;
     }
     let certified = match policy.and_then(|it| it.client_cert.as_ref()) {
         Some(policy) => Some(policy::certify(worker, client, policy, host_text)?),
@@ -234,8 +234,8 @@ fn enter(
     Ok(Entered {
         host,
         survey,
-        rewritten,
         certified,
+        passed: None,
         place,
     })
 }
@@ -254,11 +254,20 @@ fn prepare(
         place,
         host,
         survey,
-        rewritten,
         certified,
+        passed,
     } = entered;
     let host_text = host.to_str().map_err(|_| Fault::BadHost)?;
     let policy = place.location().and_then(|it| it.policy.as_deref());
+    let rewritten = match policy.and_then(|it| it.rewrite.as_ref()) {
+        // Of what the guards have left of the request.
+        Some(rewrite) => {
+            let listens = worker.listens_for_https();
+            let wanted = wanted(client, &place, parts, host_text, listens);
+            Some(Rewritten::of(rewrite, &wanted)?)
+        }
+        None => None,
+    };
     let mut terms = Terms::new(worker, policy)?;
     policy::admit(policy, worker.limits(), &parts.headers, body)?;
     let chosen = worker.choose(&place, host_text, parts, journal);
@@ -325,6 +334,10 @@ fn prepare(
         if let Some(policy) = policy {
             policy::toward(policy, parts);
         }
+        // Behind all that the client's own fields can have taken out.
+        if let (Some(passed), Some(guarded)) = (passed, policy.and_then(|it| it.guards.as_ref())) {
+            passed.tell(guarded, &mut parts.headers);
+        }
         if let Some(certified) = certified {
             certified.tell(parts);
         }
@@ -366,39 +379,6 @@ fn turn(
     parts.uri = origin_form(&parts.uri);
     parts.version = Version::HTTP_11;
     upgrade
-}
-
-/// What the client asks for, as policies see it.
-fn wanted<'a>(
-    client: &Client,
-    place: &'a Place,
-    parts: &'a request::Parts,
-    host: &'a str,
-    listens: bool,
-) -> Wanted<'a> {
-    let said = |name| match client.origin.forwards {
-        true => parts.headers.get(name),
-        false => None,
-    };
-    let proto = said(headers::X_FORWARDED_PROTO).map(HeaderValue::as_bytes);
-    Wanted {
-        scheme: Scheme::of(client.origin.scheme == "https", listens, proto),
-        http_host: host,
-        method: parts.method.as_str(),
-        outer_host: said(headers::X_FORWARDED_HOST).and_then(|host| host.to_str().ok()),
-        path: parts.uri.path(),
-        query: parts.uri.query(),
-        pattern: place.location().and_then(|it| it.pattern.as_ref()),
-    }
-}
-
-/// Path and query alone, byte for byte as they came.
-fn origin_form(uri: &Uri) -> Uri {
-    if uri.authority().is_none() {
-        return uri.clone();
-    }
-    let target = uri.path_and_query().cloned();
-    target.map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
 /// Where an answer's body comes from.

@@ -1,9 +1,13 @@
-//! What a request is for: its host and target checked by RFC 9110 7.1, 9112 3.2 and 9113 8.3. Pure.
+//! What a request is for: its host and target checked by RFC 9110 7.1, 9112 3.2 and 9113 8.3.
 
 use http::header::HOST;
-use http::{HeaderValue, Method, Version, request};
+use http::{HeaderValue, Method, Uri, Version, request};
 
+use super::client::Client;
 use super::fault::Fault;
+use super::headers;
+use super::worker::Place;
+use crate::routing::{Scheme, Wanted};
 
 /// The host that a request is for, as the client wrote it: empty when an HTTP/1.0 client named none.
 ///
@@ -46,6 +50,39 @@ pub fn authority(parts: &request::Parts) -> Result<HeaderValue, Fault> {
         _ => {}
     }
     HeaderValue::from_str(authority.as_str()).map_err(|_| Fault::BadHost)
+}
+
+/// What the client asks for, as policies see it.
+pub fn wanted<'a>(
+    client: &Client,
+    place: &'a Place,
+    parts: &'a request::Parts,
+    host: &'a str,
+    listens: bool,
+) -> Wanted<'a> {
+    let said = |name| match client.origin.forwards {
+        true => parts.headers.get(name),
+        false => None,
+    };
+    let proto = said(headers::X_FORWARDED_PROTO).map(HeaderValue::as_bytes);
+    Wanted {
+        scheme: Scheme::of(client.origin.scheme == "https", listens, proto),
+        http_host: host,
+        method: parts.method.as_str(),
+        outer_host: said(headers::X_FORWARDED_HOST).and_then(|host| host.to_str().ok()),
+        path: parts.uri.path(),
+        query: parts.uri.query(),
+        pattern: place.location().and_then(|it| it.pattern.as_ref()),
+    }
+}
+
+/// Path and query alone, byte for byte as they came.
+pub fn origin_form(uri: &Uri) -> Uri {
+    if uri.authority().is_none() {
+        return uri.clone();
+    }
+    let target = uri.path_and_query().cloned();
+    target.map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
 #[cfg(test)]

@@ -72,7 +72,8 @@ fn oauth2_proxy_lets_in_tells_who_it_is_and_signs_in() {
             ),
         ],
     );
-    let spoofed = "X-Auth-Request-User: root\r\nX-Missing: root\r\n";
+    let spoofed = "X-Auth-Request-User: root\r\nX-Missing: root\r\n\
+        Connection: X-Auth-Request-User\r\n";
     let fields = [GOOD, spoofed, "Content-Type: a/b\r\nContent-Length: 2\r\n"].concat();
     let mut client = splitter.client();
     client.send(format!(
@@ -275,6 +276,42 @@ fn answers_are_remembered_by_what_the_key_names() {
 }
 
 #[test]
+fn what_is_remembered_is_forgotten_when_somebody_else_is_asked() {
+    let (app, yes, no) = (
+        Backend::named("app"),
+        counting("200 OK"),
+        counting("403 Forbidden"),
+    );
+    let asking = |service: &Backend| {
+        let url = format!("http://{}/", service.addr());
+        let notes = [
+            ("auth-url", &*url),
+            ("auth-cache-key", "$http_authorization"),
+        ];
+        Manifests::new()
+            .ingress("web", "a.test", "/", "Prefix", "app", &notes)
+            .service("app", &[app.addr()])
+    };
+    let splitter = Splitter::start_with(&asking(&yes), local);
+    let ann = basic("ann", "a");
+    let status = || splitter.get_with("a.test", "/", &ann).status;
+    assert_eq!((status(), status()), (200, 200));
+    assert_eq!(yes.seen().len(), 1);
+    splitter.apply(&asking(&no));
+    eventually("the other one decides", || status() == 403);
+}
+
+#[test]
+fn what_cannot_be_asked_for_lets_nobody_in() {
+    let (app, service) = (Backend::named("app"), counting("200 OK"));
+    let splitter = site(&app, &service, "/?a=$escaped_request_uri", &[]);
+    let long = format!("/{}", "=".repeat(25_000));
+    assert_eq!(splitter.get("a.test", &long).status, 414);
+    assert_eq!(splitter.faults("auth-target-too-long"), 1.0);
+    assert_eq!((app.seen().len(), service.seen().len()), (0, 0));
+}
+
+#[test]
 fn headers_of_a_config_map_are_sent_and_shown_to_nobody_else() {
     let (app, service) = (Backend::named("app"), counting("200 OK"));
     let notes = [
@@ -326,6 +363,25 @@ fn everybody_is_asked_where_the_config_map_says_so() {
             "app",
             &[("enable-global-auth", "false")],
         )
+        .ingress(
+            "half",
+            "c.test",
+            "/",
+            "Prefix",
+            "app",
+            &[
+                ("enable-global-auth", "false"),
+                ("auth-signin", "https://x/"),
+            ],
+        )
+        .ingress(
+            "own",
+            "d.test",
+            "/",
+            "Prefix",
+            "app",
+            &[("auth-method", "POST")],
+        )
         .service("app", &[app.addr()]);
     let start = |url: &str| {
         let mut defaults = Defaults::default();
@@ -350,6 +406,12 @@ fn everybody_is_asked_where_the_config_map_says_so() {
     assert_eq!(splitter.get_with("a.test", "/", GOOD).status, 200);
     assert_eq!(app.last().field("x-auth-request-user"), Some("ann"));
     assert_eq!(splitter.get("b.test", "/").status, 200);
+    // Who is meant to sign in, and asked by nobody, is not let in.
+    assert_eq!(splitter.get("c.test", "/").status, 503);
+    assert_eq!(splitter.get("d.test", "/").status, 302);
+    let mut told = splitter.problems();
+    told.sort();
+    assert_eq!(told, ["half: auth-invalid", "own: auth-unused"]);
     let challenge = splitter.get("a.test", "/.well-known/acme-challenge/token");
     assert_eq!(challenge.status, 200, "an authority must reach it");
     let broken = start("auth.test/no-scheme");

@@ -137,7 +137,9 @@ fn claims_authorise_and_are_told_to_pods_by_us_alone() {
     ];
     let splitter = site(&backend, &[key.jwk("one")], &notes);
     let es = |claims: &Value| bearer(&key.token("ES256", "one", claims));
-    let spoofed = "X-User: root\r\nX-Team: root\r\nX-Team: ops\r\nX_User: root\r\n";
+    // Nor can a client have what we say taken out as a field of its connection (RFC 9110 7.6.1).
+    let spoofed = "X-User: root\r\nX-Team: root\r\nX-Team: ops\r\nX_User: root\r\n\
+        Connection: X-User, X-Roles\r\n";
     let answer = splitter.get_with("a.test", "/", &[spoofed, &es(&claims())].concat());
     assert_eq!(answer.status, 200);
     let seen = backend.last();
@@ -175,6 +177,9 @@ fn a_token_is_found_where_it_is_said_to_be_and_goes_on_if_it_is_to() {
     assert_eq!(taken.get_with("a.test", "/", &cookie).status, 200);
     assert_eq!(backend.last().field("cookie"), Some("a=1; b=2"));
     assert_eq!(taken.get("a.test", &query).text(), "/x?a=1&b");
+    let rewrite = [&places[..], &[("rewrite-target", "/new")]].concat();
+    let rewritten = site(&backend, &[key.jwk("one")], &rewrite);
+    assert_eq!(rewritten.get("a.test", &query).text(), "/new?a=1&b");
     let forward = [&places[..], &[("splitter.io/jwt-forward", "true")]].concat();
     let left = site(&backend, &[key.jwk("one")], &forward);
     assert_eq!(left.get("a.test", &query).text(), query);
@@ -188,22 +193,36 @@ fn a_token_in_the_query_is_in_no_log() {
     let key = Key::ec();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
-    let notes = [ISSUER, AUDIENCES, KEYS, ("splitter.io/jwt-query", "tok")];
+    let query = ("splitter.io/jwt-query", "tok");
+    let notes = [ISSUER, AUDIENCES, KEYS, query];
+    let denied = [
+        ISSUER,
+        AUDIENCES,
+        KEYS,
+        query,
+        ("denylist-source-range", "127.0.0.0/8"),
+    ];
     let manifests = Manifests::new()
         .ingress("web", "a.test", "/", "Prefix", "app", &notes)
+        .ingress("shut", "b.test", "/", "Prefix", "app", &denied)
         .service("app", &[backend.addr()])
         .raw(&secret("keys", &[("jwks", &jwks(&[key.jwk("one")]))]));
     let splitter = Splitter::start_with(&manifests, |settings| {
         settings.access_log = AccessLog::File(path.clone());
     });
     let token = key.token("ES256", "one", &claims());
-    for (token, status) in [(token.as_str(), 200), ("a.b.c", 401)] {
-        let answer = splitter.get("a.test", &format!("/x?a=1&tok={token}"));
+    for (host, token, status) in [
+        ("a.test", token.as_str(), 200),
+        ("a.test", "a.b.c", 401),
+        // Refused before anybody looks at the token.
+        ("b.test", token.as_str(), 403),
+    ] {
+        let answer = splitter.get(host, &format!("/x?a=1&tok={token}"));
         assert_eq!(answer.status, status);
     }
     splitter.stop();
     let log = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(log.matches("/x?a=1 ").count(), 2, "{log}");
+    assert_eq!(log.matches("/x?a=1 ").count(), 3, "{log}");
     assert!(!log.contains("tok="), "{log}");
 }
 

@@ -174,6 +174,20 @@ fn the_config_map_says_it_for_all_hosts_and_for_names_that_nobody_knows() {
     let site = Site::new(&hosts, &defaults);
     assert!(site.agreed("a.test", &[&TLS12], &[]).is_some());
 
+    // One that cannot be read is nothing said: it neither weakens that nor takes the host.
+    let wrong = [(PROTOCOLS, "TLSv1.1"), (CIPHERS, "RC4")];
+    let site = Site::new(
+        &[("c.test", &wrong), ("c.test", &[(CIPHERS, "CHACHA20")])],
+        &[("ssl-protocols", "TLSv1.2"), ("ssl-ciphers", "AESGCM")],
+    );
+    assert!(site.agreed("c.test", &[&TLS13], &[]).is_none());
+    assert_eq!(site.agreed("c.test", &[&TLS12], &[CHACHA]), Some(CHACHA));
+    assert_eq!(site.agreed("c.test", &[&TLS12], &[AES128]), None);
+    let told = ["i0: tls-terms-invalid", "i0: tls-terms-invalid"];
+    assert_eq!(site.splitter.problems(), told);
+    let site = Site::new(&[("c.test", &wrong)], &[("ssl-ciphers", "AESGCM")]);
+    assert_eq!(site.agreed("c.test", &[&TLS12], &[CHACHA]), None);
+
     let bad = [("ssl-protocols", "SSLv3"), ("ssl-ciphers", "RC4")];
     let site = Site::new(&hosts[..1], &bad);
     assert!(site.agreed("a.test", &[&TLS12], &[CHACHA]).is_some());

@@ -43,7 +43,7 @@ pub enum NotIdentities {
     Name(String),
     /// A star that is not the end, or that would let others of a like name in.
     #[error(
-        "{0:?}: a * may stand at the end only, behind a DNS name's first label or a / that follows a \
+        "{0:?}: a * may stand at the end only, behind something of a DNS name or a / that follows a \
          URI's authority"
     )]
     Star(String),
@@ -87,6 +87,13 @@ impl AllowedIdentity {
             true => {
                 // What a star stands for must not lead out of what stands before it.
                 let inside = |rest: &str| {
+                    // Else `web.td.test*` would let web.td.test.evil.test in.
+                    if self.kind == IdentityKind::Dns
+                        && !self.name.ends_with('.')
+                        && rest.contains('.')
+                    {
+                        return false;
+                    }
                     let mut segments = rest.split('/');
                     !rest.is_empty()
                         && !rest.contains(['%', '*'])
@@ -184,14 +191,16 @@ mod tests {
 
     #[test]
     fn names_are_exact_or_begin_as_one_that_ends_in_a_star() {
-        let list =
-            "web.demo.test, api-*,\nspiffe://td.test/ns/shop/sa/web spiffe://td.test/ns/pay/*";
+        let list = "web.demo.test, api-*, pay.demo.test*, web.shop.*,\nspiffe://td.test/ns/shop/sa/web spiffe://td.test/ns/pay/*";
         for (name, let_in) in [
             ("web.demo.test", true),
             ("WEB.demo.test", true),
             ("xweb.demo.test", false),
             ("web.demo.test.evil.test", false),
             ("api-7", true),
+            ("api-7.evil.test", false),
+            ("pay.demo.test.evil.test", false),
+            ("web.shop.svc.cluster.local", true),
             ("api-", false),
             ("api", false),
             ("spiffe://td.test/ns/shop/sa/web", true),

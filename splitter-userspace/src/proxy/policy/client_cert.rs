@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::{StatusCode, request};
 
@@ -174,7 +176,7 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>)
 /// A certificate in PEM with everything escaped that RFC 3986 does not leave alone, as nginx does.
 fn url_pem(der: &[u8]) -> Option<HeaderValue> {
     let mut text = String::from("-----BEGIN%20CERTIFICATE-----%0A");
-    for line in base64(der).as_bytes().chunks(64) {
+    for line in STANDARD.encode(der).as_bytes().chunks(64) {
         for byte in line {
             match byte {
                 b'+' | b'/' | b'=' => {
@@ -190,43 +192,7 @@ fn url_pem(der: &[u8]) -> Option<HeaderValue> {
     HeaderValue::from_str(&text).ok()
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
-            let padding = at > chunk.len();
-            text.push(if padding { '=' } else { char::from(digit) });
-        }
-    }
-    text
-}
-
 /// Whether two hosts, as clients write them, are the same name.
 pub fn same_host(name: &str, host: &str) -> bool {
     normalize(host).is_some_and(|host| host == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_that_of_rfc_4648() {
-        for (text, encoded) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="),
-            ("foobar", "Zm9vYmFy"),
-        ] {
-            assert_eq!(base64(text.as_bytes()), encoded);
-        }
-        assert_eq!(base64(&[0xfb, 0xff, 0xbe]), "+/++");
-    }
 }

@@ -21,7 +21,7 @@ use std::time::Instant;
 use http::header::{CONNECTION, HOST};
 use http::{HeaderMap, HeaderValue, StatusCode, Version, request, response};
 
-pub use auth::{Cookies, Gatekeeper, Guest, authorise, hide_token};
+pub use auth::{Cookies, Gatekeeper, Guest, Passed, authorise, hide_token};
 pub use body::admit;
 pub use client_cert::{Certified, Verdict, certify, is_own_field, same_host};
 pub use pace::Pacer;

@@ -24,44 +24,51 @@ pub(in crate::k8s::translate) struct TlsWish {
 }
 
 pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> TlsWish {
-    let protocols = protocols(view);
-    let said = [CIPHERS, ORDER]
-        .into_iter()
-        .find(|name| view.annotations.own(name).is_some());
-    let own = protocols.filter(Annotation::is_own);
-    let versions = protocols.map_or(TlsVersions::Both, |it| versions(view, it, problems));
-    let ciphers = given(view, CIPHERS, problems);
+    // One that cannot be read counts as not set: what is said for all holds, and takes no host.
+    let own = view.annotations.own(PROTOCOLS).filter(Annotation::is_own);
+    let own_versions = own.and_then(|it| versions(view, it, problems));
+    let versions = own_versions
+        .or_else(|| versions(view, preset(view, PROTOCOLS)?, problems))
+        .unwrap_or_default();
+    let has_own = view.annotations.own(CIPHERS).is_some();
+    let read = given(view, CIPHERS, problems).and_then(|it| suites(view, it, versions, problems));
+    let own_suites = has_own && read.is_some();
+    let suites = match read {
+        None if has_own => {
+            preset(view, CIPHERS).and_then(|it| suites(view, it, versions, problems))
+        }
+        read => read,
+    };
+    let order = view.annotations.own(ORDER);
+    let said = [
+        (CIPHERS, own_suites),
+        (ORDER, order.is_some()),
+        (PROTOCOLS, own_versions.is_some()),
+    ];
     TlsWish {
-        said: said.or_else(|| own.map(|_| PROTOCOLS)),
+        said: said
+            .into_iter()
+            .find_map(|(name, said)| said.then_some(name)),
         terms: TlsTerms {
             versions,
-            suites: match ciphers {
-                Some(annotation) => suites(view, annotation, versions, problems),
-                None => Vec::new(),
-            },
+            suites: suites.unwrap_or_default(),
             server_order: flag::read(view, ORDER, false, problems),
         },
     }
 }
 
-/// Under our own prefix, or what is said for all.
-fn protocols<'a>(view: &View<'a>) -> Option<Annotation<'a>> {
-    let own = view.annotations.own(PROTOCOLS).filter(Annotation::is_own);
-    let preset = view.annotations.preset(PROTOCOLS);
-    own.or_else(|| {
-        preset.map(|value| Annotation {
-            key: PROTOCOLS,
-            value,
-        })
-    })
+/// What is said for all Ingresses.
+fn preset<'a>(view: &View<'a>, key: &'static str) -> Option<Annotation<'a>> {
+    let value = view.annotations.preset(key)?;
+    Some(Annotation { key, value })
 }
 
-/// The versions that a list names.
+/// The versions that a list names, if there is one.
 pub(super) fn versions(
     view: &View<'_>,
     annotation: Annotation<'_>,
     problems: &mut Problems,
-) -> TlsVersions {
+) -> Option<TlsVersions> {
     let words = annotation
         .value
         .split(|c: char| c == ',' || c.is_whitespace());
@@ -87,7 +94,7 @@ pub(super) fn versions(
         found.is_some(),
         problems,
     );
-    found.unwrap_or_default()
+    found
 }
 
 /// The suites that a cipher string names, if one of them is of these versions.
@@ -96,7 +103,7 @@ pub(super) fn suites(
     annotation: Annotation<'_>,
     versions: TlsVersions,
     problems: &mut Problems,
-) -> Vec<TlsSuite> {
+) -> Option<Vec<TlsSuite>> {
     let read = ciphers::read(annotation.value);
     let missing: Vec<&str> = read.missing.iter().map(String::as_str).collect();
     let found = read.suites.iter().any(|suite| match versions {
@@ -105,10 +112,7 @@ pub(super) fn suites(
         TlsVersions::Tls13 => suite.is_tls13(),
     });
     report(view, annotation, "suites", &missing, found, problems);
-    match found {
-        true => read.suites,
-        false => Vec::new(),
-    }
+    found.then_some(read.suites)
 }
 
 fn report(
@@ -125,8 +129,8 @@ fn report(
             annotation.value
         );
         let effect = match what {
-            "versions" => "it counts as not set: TLS 1.2 and 1.3 are spoken",
-            _ => "it counts as not set: all suites that there are can be agreed on",
+            "versions" => "it counts as not set: what is said for all, else TLS 1.2 and 1.3",
+            _ => "it counts as not set: what is said for all, else every suite that there is",
         };
         let code = "tls-terms-invalid";
         problems.error(&view.subject, annotation.field(), code, message, effect);

@@ -117,7 +117,8 @@ impl Meaning {
             _ if ON_CANARY.contains(&name) => Meaning::Misplaced,
             _ if annotation.is_own() && catalogue::OWN.contains(&name) => Meaning::Misplaced,
             _ if SWITCHES.contains(&name) && parse_bool(value) == Some(false) => Meaning::Nothing,
-            _ if name.starts_with("auth-") || name.starts_with("modsecurity-") => Meaning::Guard,
+            // A misspelled one is meant to keep somebody out.
+            _ if GUARD_FAMILIES.iter().any(|it| name.starts_with(it)) => Meaning::Guard,
             _ => Meaning::Ignored,
         }
     }
@@ -125,6 +126,9 @@ impl Meaning {
 
 /// What is off without the annotation as well.
 const SWITCHES: &[&str] = &["enable-cors", "enable-opentelemetry"];
+
+/// What the names of those begin with that say who may call.
+const GUARD_FAMILIES: [&str; 3] = ["auth-", "jwt-", "modsecurity-"];
 
 /// Whether raw nginx text holds a directive that can refuse a request.
 fn guards(snippet: &str) -> bool {

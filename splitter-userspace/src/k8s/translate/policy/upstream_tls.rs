@@ -10,9 +10,7 @@ use crate::k8s::translate::annotations::Annotation;
 use crate::k8s::translate::canary::given;
 use crate::k8s::translate::host;
 use crate::k8s::translate::report::Problems;
-use crate::model::{
-    BackendFault, HostPattern, ObjectRef, Protocol, TlsTerms, TlsVersions, UpstreamTls,
-};
+use crate::model::{BackendFault, HostPattern, ObjectRef, Protocol, TlsTerms, UpstreamTls};
 
 const SECRET: &str = "proxy-ssl-secret";
 const VERIFY: &str = "proxy-ssl-verify";
@@ -104,10 +102,9 @@ fn depth(view: &View<'_>, problems: &mut Problems) -> Result<u8, BackendFault> {
 fn terms(view: &View<'_>, problems: &mut Problems) -> TlsTerms {
     let versions = given(view, PROTOCOLS, problems);
     let suites = given(view, CIPHERS, problems);
-    let versions = versions.map_or_else(TlsVersions::default, |it| {
-        tls_terms::versions(view, it, problems)
-    });
-    let suites = suites.map(|it| tls_terms::suites(view, it, versions, problems));
+    let versions = versions.and_then(|it| tls_terms::versions(view, it, problems));
+    let versions = versions.unwrap_or_default();
+    let suites = suites.and_then(|it| tls_terms::suites(view, it, versions, problems));
     TlsTerms {
         versions,
         suites: suites.unwrap_or_default(),

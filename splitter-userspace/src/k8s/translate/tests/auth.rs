@@ -323,6 +323,15 @@ fn the_place_to_come_back_to_is_added_unless_it_is_there() {
 }
 
 #[test]
+fn a_misspelled_claim_closes_as_a_misspelled_secret_does() {
+    let keys = ("splitter.io/jwt-jwks-secret", "keys");
+    let claim = ("splitter.io/jwt-claim", "role=admin");
+    let translation = run(noted(&[ISSUER, AUDIENCES, keys, claim]));
+    let shown = show(&translation.snapshot);
+    assert!(shown[0].contains("!Guard"), "{shown:?}");
+}
+
+#[test]
 fn half_a_service_closes() {
     for name in [
         "auth-signin",

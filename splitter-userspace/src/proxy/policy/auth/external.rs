@@ -11,6 +11,7 @@ use http::uri::PathAndQuery;
 use http::{Request, StatusCode, Uri, request};
 use tokio::time::timeout;
 
+use super::gatekeeper::AskingPlace;
 use super::{Asking, challenge};
 use crate::auth::Digest;
 use crate::model::{AuthCache, External, Template};
@@ -54,7 +55,8 @@ pub(super) struct Verdict {
 /// # Errors
 /// When it does not, or does not say: the answer.
 pub(super) async fn admit(asking: &Asking<'_>, external: &External) -> Result<Verdict, Refusal> {
-    let digest = external.cache.as_ref().and_then(|it| digest(asking, it));
+    let digest = external.cache.as_ref();
+    let digest = digest.and_then(|it| digest_of(asking, external, it));
     let known = digest.and_then(|digest| asking.worker.gatekeeper().verdict(&digest));
     let known = known.filter(|it| it.until.is_some_and(|until| Instant::now() < until));
     let verdict = match known {
@@ -118,15 +120,21 @@ fn add_cookies(verdict: &Verdict, wanted: bool, reply: &mut Reply) {
 
 async fn ask(asking: &Asking<'_>, external: &External) -> Result<Verdict, Refusal> {
     let gatekeeper = asking.worker.gatekeeper();
-    let Some(_place) = gatekeeper.ask(&external.service) else {
+    let Some(place) = gatekeeper.ask(&external.service) else {
         return Err(failed(
             "auth-service-busy",
             StatusCode::SERVICE_UNAVAILABLE,
             "the service that is asked who may call has too much to do",
         ));
     };
-    let parts = subrequest(asking, external);
-    let answer = timeout(external.timeout, exchange(asking, external, &parts)).await;
+    let Some(parts) = subrequest(asking, external) else {
+        return Err(failed(
+            "auth-target-too-long",
+            StatusCode::URI_TOO_LONG,
+            "what the service would be asked for is too long to be sent",
+        ));
+    };
+    let answer = timeout(external.timeout, exchange(asking, external, &parts, place)).await;
     match answer {
         Ok(answer) => answer,
         Err(_) => Err(failed(
@@ -145,6 +153,7 @@ async fn exchange(
     asking: &Asking<'_>,
     external: &External,
     parts: &request::Parts,
+    place: AskingPlace,
 ) -> Result<Verdict, Refusal> {
     let unreachable = || {
         failed(
@@ -182,7 +191,9 @@ async fn exchange(
     let patience = external.timeout;
     let (worker, away) = (worker.clone(), journal);
     tokio::task::spawn_local(async move {
-        // So that the connection can be used again; it is closed if that takes too long.
+        // So that the connection can be used again; it is closed if that takes too long. Until then
+        // the service is being asked.
+        let _place = place;
         let _ = timeout(patience, mirror::read_away(&worker, exchanged, away)).await;
     });
     let known = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
@@ -226,7 +237,7 @@ fn may_keep(headers: &HeaderMap) -> bool {
 }
 
 /// What makes the answer for this request the answer for another; none when it has nothing of it.
-fn digest(asking: &Asking<'_>, cache: &AuthCache) -> Option<Digest> {
+fn digest_of(asking: &Asking<'_>, external: &External, cache: &AuthCache) -> Option<Digest> {
     let host = normalize(asking.wanted.http_host)?;
     let shown = Shown {
         headers: &asking.parts.headers,
@@ -239,18 +250,26 @@ fn digest(asking: &Asking<'_>, cache: &AuthCache) -> Option<Digest> {
     };
     let text = key_text(&cache.key, &shown)?;
     let location = asking.journal.location()?.key.to_string();
-    let parts = [b"external", location.as_bytes(), host.as_bytes(), &text];
+    // What is asked and what is taken from the answer: a change of the annotations asks anew.
+    let asked = format!("{external:?}");
+    let parts = [
+        b"external",
+        location.as_bytes(),
+        asked.as_bytes(),
+        host.as_bytes(),
+        &text,
+    ];
     Some(asking.worker.gatekeeper().digest(&parts))
 }
 
 /// What the service is asked. All that says where the request comes from and what it is for is ours:
-/// the same path that found the Location.
-fn subrequest(asking: &Asking<'_>, external: &External) -> request::Parts {
+/// the same path that found the Location. None when that is too long for a request: nothing else may
+/// be asked in its place.
+fn subrequest(asking: &Asking<'_>, external: &External) -> Option<request::Parts> {
     let (mut parts, ()) = Request::new(()).into_parts();
     parts.method = external.method.clone();
     let target = asking.wanted.fill(&external.target);
-    let target = PathAndQuery::try_from(target);
-    parts.uri = target.map_or_else(|_| Uri::from_static("/"), Uri::from);
+    parts.uri = Uri::from(PathAndQuery::try_from(target).ok()?);
     let mut fields = asking.parts.headers.clone();
     headers::strip_hop_by_hop(&mut fields);
     for name in [CONTENT_LENGTH, CONTENT_TYPE] {
@@ -302,11 +321,12 @@ fn subrequest(asking: &Asking<'_>, external: &External) -> request::Parts {
         fields.insert(name, value.clone());
     }
     parts.headers = fields;
-    parts
+    Some(parts)
 }
 
 fn text(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+    // A target may have bytes beyond ASCII; whoever asks must not see an empty one in its place.
+    HeaderValue::from_bytes(text.as_bytes()).unwrap_or(HeaderValue::from_static(""))
 }
 
 /// Takes out what only the service may say.

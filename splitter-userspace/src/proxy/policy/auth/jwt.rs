@@ -99,7 +99,9 @@ async fn verify(worker: &Rc<Worker>, jwt: &Jwt, token: &str) -> Result<Rc<Verifi
 }
 
 fn may_wait(ring: &KeyRing) -> bool {
-    ring.wish.as_ref().is_some_and(|wish| wish.newer())
+    ring.wish
+        .as_ref()
+        .is_some_and(|wish| wish.newer(ring.fetch))
 }
 
 fn later() -> Refusal {

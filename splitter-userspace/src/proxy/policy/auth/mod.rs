@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
-use http::{StatusCode, request};
+use http::{HeaderMap, StatusCode, request};
 
 pub use external::Cookies;
 pub use gatekeeper::Gatekeeper;
@@ -104,16 +104,13 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// Makes the request what pods are to see of it: without what only a guard may say, and without
-    /// what was for a guard alone.
-    pub fn tell(&self, guarded: &Guarded, parts: &mut request::Parts, passage: &mut Passage) {
+    /// Takes out of the request what only a guard may say, and what was for a guard alone. Cookies for
+    /// the client are put into `passage`.
+    pub fn cleanse(&self, guarded: &Guarded, parts: &mut request::Parts, passage: &mut Passage) {
         if let Some(jwt) = &guarded.jwt {
             jwt::cleanse(jwt, &mut parts.headers);
             if !jwt.forward {
                 jwt::take_out(jwt, parts);
-            }
-            if let Some(token) = &self.token {
-                jwt::tell(jwt, token, &mut parts.headers);
             }
         }
         if let Some(external) = &guarded.external {
@@ -126,8 +123,18 @@ impl Passed {
             parts.headers.remove(AUTHORIZATION);
         }
         if let (Some(external), Some(verdict)) = (&guarded.external, &self.verdict) {
-            verdict.tell(&mut parts.headers);
             passage.cookies = verdict.cookies(external);
+        }
+    }
+
+    /// Tells pods what guards say of the client. To be called when the fields that the client's
+    /// Connection names are gone: it could name these.
+    pub fn tell(&self, guarded: &Guarded, headers: &mut HeaderMap) {
+        if let (Some(jwt), Some(token)) = (&guarded.jwt, &self.token) {
+            jwt::tell(jwt, token, headers);
+        }
+        if let Some(verdict) = &self.verdict {
+            verdict.tell(headers);
         }
     }
 }

@@ -103,19 +103,22 @@ pub(in crate::k8s::translate) fn read(
     };
     let wants_global = reader.wants_global();
     let Some(url) = view.annotations.get(URL) else {
-        if let Some(url) = view.annotations.preset("global-auth-url") {
+        let rest = REST.iter().find_map(|key| view.annotations.own(key));
+        if let Some(url) = view
+            .annotations
+            .preset("global-auth-url")
+            .filter(|_| wants_global)
+        {
             reader.global = true;
-            return match wants_global {
-                true => reader
-                    .read(Annotation {
-                        key: "global-auth-url",
-                        value: url,
-                    })
-                    .map(Some),
-                false => Ok(None),
+            if let Some(rest) = rest {
+                reader.unused(rest);
+            }
+            let url = Annotation {
+                key: "global-auth-url",
+                value: url,
             };
+            return reader.read(url).map(Some);
         }
-        let rest = REST.iter().find_map(|key| view.annotations.get(key));
         return match rest {
             None => Ok(None),
             Some(rest) => {
@@ -147,6 +150,17 @@ impl<'o> Reader<'_, 'o, '_> {
 
     fn close(&mut self, annotation: Annotation<'_>, what: impl Into<String>) -> BackendFault {
         close(self.view, annotation, what, self.problems)
+    }
+
+    /// What is said of a service that is not asked.
+    fn unused(&mut self, annotation: Annotation<'_>) {
+        self.problems.warn(
+            &self.view.subject,
+            annotation.field(),
+            "auth-unused",
+            format!("there is no {URL}, and global-auth-url asks as the defaults say"),
+            "ignored, and others of its family with it",
+        );
     }
 
     /// `enable-global-auth`: what is neither true nor false is true.
