@@ -59,6 +59,20 @@ enum Link {
 }
 
 impl Attached {
+    /// Removes what lies where the link is to be pinned. A pin that fails costs the link, so that
+    /// what can be known before is found out before.
+    pub(super) fn make_room(&self) -> Result<(), DataplaneError> {
+        if matches!(self.link, Link::Pinned) {
+            return Ok(());
+        }
+        match fs::remove_file(&self.pin) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(pin_error("cannot make room at", &self.pin)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Pins the link, so that it outlives this process.
     pub(super) fn keep(self) -> Result<Attached, DataplaneError> {
         let failed = pin_error("cannot pin a link at", &self.pin);
@@ -135,6 +149,16 @@ pub(super) fn release_others(dir: &Path, nics: &[Interface]) -> Result<(), Datap
 /// Where the link of a NIC is pinned.
 fn xdp_pin(dir: &Path, nic: &Interface) -> PathBuf {
     dir.join(format!("{LINK_PREFIX}xdp_{}", nic.index))
+}
+
+/// The numbers of the NICs whose links are pinned below `dir`.
+pub(super) fn kept_on(dir: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let prefix = format!("{LINK_PREFIX}xdp_");
+    let number = |name: &str| name.strip_prefix(&prefix)?.parse().ok();
+    entries
+        .filter_map(|entry| number(&entry.file_name().to_string_lossy()))
+        .collect()
 }
 
 /// The link by which a running instance has XDP on a NIC, if it has left it below `dir`. It stays

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::attach;
 use super::caps;
 use super::error::DataplaneError;
 use super::kernel::{self, ProgramReport};
@@ -18,6 +19,8 @@ pub struct Examined {
     pub bpffs: Result<(), DataplaneError>,
     /// The process that has the pin directory.
     pub holder: Option<u32>,
+    /// The numbers of the NICs on which XDP programs of ours were left attached.
+    pub kept: Vec<u32>,
     /// Whether the kernel takes the maps and the programs.
     pub programs: Result<Vec<ProgramReport>, DataplaneError>,
 }
@@ -26,8 +29,8 @@ pub struct Examined {
 /// kernel make the maps and verify the programs once, and lets go of them.
 pub fn examine(base: &Path) -> Examined {
     let capabilities = caps::check();
-    let held = pin::existing(base).unwrap_or_default();
-    let held = held.iter().find_map(|dir| match pin::lock(dir) {
+    let dirs = pin::existing(base).unwrap_or_default();
+    let held = dirs.iter().find_map(|dir| match pin::lock(dir) {
         Err(DataplaneError::InUse { pid, .. }) => Some(pid),
         _ => None,
     });
@@ -40,6 +43,7 @@ pub fn examine(base: &Path) -> Examined {
         capabilities,
         bpffs: pin::on_bpffs(base),
         holder: held,
+        kept: dirs.iter().flat_map(|dir| attach::kept_on(dir)).collect(),
         programs,
     }
 }

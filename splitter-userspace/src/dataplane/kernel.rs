@@ -19,7 +19,7 @@ use super::kernel_log::{self, KernelLog};
 use super::maps::Maps;
 use super::nics::{self, NicChange, Nics};
 use super::object::object;
-use super::pin::{self, PinDir, pin_error};
+use super::pin::{self, Inherited, PinDir, pin_error};
 use super::policy::Policy;
 use super::pools::Pools;
 use super::prefixes::{LeftOut, Prefixes, Ranges};
@@ -191,17 +191,29 @@ impl Kernel {
     }
 
     /// Ends the taking over, when the other instance has stopped accepting, or is gone: its XDP
-    /// programs make room for ours. `moved`: the pin directories have changed places. Gives what
-    /// went wrong.
+    /// programs make room for ours. `moved`: the pin directories have changed places; where they
+    /// have not, and nobody holds the other one any more, they do now. Gives what went wrong.
     pub fn settle(&mut self, moved: bool) -> Vec<DataplaneError> {
+        let staged = self.staged().is_some();
         let Some(beside) = self.beside.take() else {
             return Vec::new();
         };
-        if moved {
-            self.dir.moved_to(&beside);
-            self.report.pin_dir = beside;
+        let mut faults = Vec::new();
+        let mut inherited = None;
+        match moved {
+            true => self.dir.moved_to(&beside),
+            false if staged => match self.dir.inherit(&beside) {
+                Ok(left) => inherited = left,
+                Err(error) => faults.push(error),
+            },
+            false => {}
         }
-        let mut faults = self.nics.settle(&mut self.ebpf, self.dir.path());
+        self.report.pin_dir = self.dir.path().to_owned();
+        faults.extend(self.nics.settle(&mut self.ebpf, self.dir.path()));
+        // Last: by its links the XDP programs are replaced.
+        if let Some(Err(error)) = inherited.map(Inherited::remove) {
+            faults.push(error);
+        }
         if self.keep
             && let Some(mut lookup) = self.lookup.take()
         {

@@ -87,6 +87,9 @@ impl Nics {
 
     /// Pins what is attached, for a successor to take over.
     pub(super) fn lend(&mut self) -> Result<(), DataplaneError> {
+        for attached in self.all.iter().filter_map(|nic| nic.attached.as_ref()) {
+            attached.make_room()?;
+        }
         self.each(Attached::keep)
     }
 

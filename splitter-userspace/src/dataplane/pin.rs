@@ -114,6 +114,22 @@ impl PinDir {
         Ok(())
     }
 
+    /// Takes the usual name from a former instance that is gone without leaving it to this one, as
+    /// when it was killed. Gives where its directory is now; none when it holds it still.
+    ///
+    /// # Errors
+    /// When the two cannot change places. Both stay where they are then.
+    pub fn inherit(&mut self, former: &Path) -> Result<Option<Inherited>, DataplaneError> {
+        let lock = match lock(former) {
+            Err(DataplaneError::InUse { .. }) => return Ok(None),
+            lock => lock?,
+        };
+        renameat_with(CWD, &self.path, CWD, former, RenameFlags::EXCHANGE)
+            .map_err(|error| pin_error("cannot change places with", former)(error.into()))?;
+        let path = std::mem::replace(&mut self.path, former.to_owned());
+        Ok(Some(Inherited { path, _lock: lock }))
+    }
+
     /// Notes that the directory has taken the place of the former instance's.
     pub fn moved_to(&mut self, path: &Path) {
         self.path = path.to_owned();
@@ -129,6 +145,23 @@ impl Drop for PinDir {
         {
             tracing::warn!(%error, "the maps of this instance stay pinned");
         }
+    }
+}
+
+/// What a former instance left that is gone.
+#[derive(Debug)]
+pub struct Inherited {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Inherited {
+    /// Removes it. Links live on where somebody else has them.
+    ///
+    /// # Errors
+    /// When something cannot be removed.
+    pub fn remove(self) -> Result<(), DataplaneError> {
+        remove(&self.path, false).map(|_| ())
     }
 }
 

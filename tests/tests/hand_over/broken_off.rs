@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use splitter_tests::eventually;
 
 use super::*;
@@ -63,6 +65,35 @@ fn when_the_successor_dies_the_former_goes_on() {
         assert_eq!(after, (u64::from(site.pid()), before.1));
         assert!(site.stop().success());
     }
+}
+
+#[test]
+fn a_former_that_is_killed_in_between_leaves_its_place_to_the_successor() {
+    let mut site = site();
+    let more = "--steering xdp --http 0.0.0.0:80";
+    start(&mut site, more);
+    let (_, dir) = status_of(&site, "xdp");
+    let mut next = site.start_beside(&args(&site, more));
+    eventually("the successor has what it asked for", || {
+        next.log().contains("taking over")
+    });
+    // It does not get any further until the other one is gone.
+    next.signal(libc::SIGSTOP);
+    let mut former = site.demote();
+    former.signal(libc::SIGKILL);
+    former.wait();
+    next.signal(libc::SIGCONT);
+    site.wait_for(&mut next);
+    drop(former);
+    let _ = site.promote(next);
+    eventually("what is pinned under the usual name is its own", || {
+        status_of(&site, "xdp") == (u64::from(site.pid()), dir.clone())
+    });
+    let kernel = &status(&site)["steering"]["kernel"];
+    assert_eq!(kernel["interfaces"][0]["xdp"], "native", "{kernel}");
+    let dirs = std::fs::read_dir(Path::new(&dir).parent().unwrap()).unwrap();
+    assert_eq!(dirs.count(), 1, "nothing of the former one is left");
+    assert!(site.stop().success());
 }
 
 /// The process, and where its maps are.

@@ -15,6 +15,9 @@ use super::{HandOverError, Hello, Listener, Offer, PROTOCOL, Ready, Shelf, Socke
 /// How long a successor may take for its first word and for taking the sockets.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Between two tries to let a successor in.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// What happens at the door.
 pub enum Event {
     /// A successor is there. The answer is the pin directory with everything in it that it needs.
@@ -96,11 +99,18 @@ impl Keeper {
         loop {
             let channel = match self.door.accept() {
                 Ok(channel) => channel,
-                Err(error) if is_passing(&error) => continue,
-                Err(error) => {
-                    tracing::debug!(%error, "the door for successors is shut");
-                    return;
-                }
+                Err(error) => match After::of(&error) {
+                    After::Again => continue,
+                    After::Later => {
+                        tracing::warn!(%error, "a successor cannot be let in, trying again");
+                        std::thread::sleep(RETRY);
+                        continue;
+                    }
+                    After::Shut => {
+                        tracing::debug!(%error, "the door for successors is shut");
+                        return;
+                    }
+                },
             };
             match self.serve(&channel) {
                 Ok(true) => return,
@@ -178,10 +188,38 @@ impl Keeper {
     }
 }
 
-/// Whether another successor can be waited for after this failure.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
-    )
+/// What follows when nobody could be let in.
+#[derive(Debug, PartialEq, Eq)]
+enum After {
+    /// The next one is waited for.
+    Again,
+    /// The same after a pause: what is lacking (descriptors, memory) may be there then.
+    Later,
+    /// The door was shut from this side: a socket that is shut down does not listen any more.
+    Shut,
+}
+
+impl After {
+    fn of(error: &io::Error) -> After {
+        match error.kind() {
+            io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => After::Again,
+            io::ErrorKind::InvalidInput => After::Shut,
+            _ => After::Later,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lacking_for_a_moment_does_not_shut_the_door() {
+        let after = |number| After::of(&io::Error::from_raw_os_error(number));
+        for number in [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS] {
+            assert_eq!(after(number), After::Later);
+        }
+        assert_eq!(after(libc::EINTR), After::Again);
+        assert_eq!(after(libc::EINVAL), After::Shut);
+    }
 }

@@ -3,7 +3,7 @@
 use super::facts::{Facts, Nic};
 use super::line::{Line, State};
 use crate::config::{Settings, Steering};
-use crate::dataplane::{DataplaneError, Examined, XDP_MTU};
+use crate::dataplane::{DataplaneError, Examined, XDP_MTU, XdpKind};
 
 /// How bad a lack is: whoever names a mode must have it, `auto` steps down.
 fn lack(settings: &Settings) -> State {
@@ -119,8 +119,18 @@ fn nics(facts: &Facts, settings: &Settings) -> Vec<Line> {
             .collect(),
         Ok(nics) => {
             let isolates = !settings.dataplane.policy.cpus.of.iter().all(Vec::is_empty);
+            let generic = settings.dataplane.xdp == XdpKind::Generic;
+            let ours = |nic: &Nic| {
+                let steering = facts.steering.as_ref();
+                steering
+                    .is_some_and(|it| it.holder.is_some() || it.kept.contains(&nic.interface.index))
+            };
             nics.iter()
-                .map(|nic| xdp(nic, facts, lack, isolates))
+                .map(|nic| match (ours(nic), generic) {
+                    (false, _) if nic.interface.xdp.is_some() => occupied(nic, lack),
+                    (_, true) => Line::ok(format!("NIC {}", nic.interface.name), describe(nic)),
+                    (_, false) => native(nic, lack, isolates),
+                })
                 .collect()
         }
     }
@@ -138,15 +148,16 @@ fn describe(nic: &Nic) -> String {
     format!("driver {driver}: {native}, MTU {mtu}{program}")
 }
 
-fn xdp(nic: &Nic, facts: &Facts, lack: State, isolates: bool) -> Line {
+fn occupied(nic: &Nic, lack: State) -> Line {
+    Line::ok(format!("NIC {}", nic.interface.name), describe(nic)).but(
+        lack,
+        "another owner's XDP program is left alone: remove it there, or --steering sk-lookup",
+    )
+}
+
+/// What XDP in the driver needs of a NIC.
+fn native(nic: &Nic, lack: State, isolates: bool) -> Line {
     let line = Line::ok(format!("NIC {}", nic.interface.name), describe(nic));
-    let holder = facts.steering.as_ref().and_then(|it| it.holder);
-    if nic.interface.xdp.is_some() && holder.is_none() {
-        return line.but(
-            lack,
-            "another owner's XDP program is left alone: remove it there, or --steering sk-lookup",
-        );
-    }
     let features = nic.features.unwrap_or_default();
     if nic.features.is_some() && !features.basic {
         return line.but(
@@ -176,7 +187,10 @@ fn xdp(nic: &Nic, facts: &Facts, lack: State, isolates: bool) -> Line {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::{Cli, Command};
     use crate::dataplane::{Interface, XdpFeatures};
 
     const ALL: XdpFeatures = XdpFeatures {
@@ -185,9 +199,18 @@ mod tests {
         fragments: true,
     };
 
-    /// What is thought of a NIC, with packets to be moved to other CPUs.
-    fn judged(mtu: u32, program: Option<u32>, features: Option<XdpFeatures>) -> Line {
-        let nic = Nic {
+    fn settings(flags: &[&str]) -> Settings {
+        let flags = ["splitter", "run", "--manifests=m", "--steering=xdp"]
+            .iter()
+            .chain(flags);
+        let Command::Run(args) = Cli::try_parse_from(flags).unwrap().command else {
+            panic!("these are flags of run");
+        };
+        Settings::try_from(*args).unwrap()
+    }
+
+    fn nic(mtu: u32, program: Option<u32>, features: Option<XdpFeatures>) -> Nic {
+        Nic {
             interface: Interface {
                 index: 2,
                 name: "en0".to_owned(),
@@ -196,17 +219,54 @@ mod tests {
             },
             driver: "ice".to_owned(),
             features,
+        }
+    }
+
+    /// What is thought of a NIC by an instance with these flags, where programs of ours were left
+    /// on some.
+    fn judged_with(nic: Nic, kept: &[u32], flags: &[&str]) -> Line {
+        let examined = Examined {
+            kernel: "6.12.0".to_owned(),
+            capabilities: Ok(()),
+            bpffs: Ok(()),
+            holder: None,
+            kept: kept.to_vec(),
+            programs: Ok(Vec::new()),
         };
         let facts = Facts {
-            steering: None,
-            nics: Ok(Vec::new()),
+            steering: Some(examined),
+            nics: Ok(vec![nic]),
             btf: true,
             sysctls: Default::default(),
             files: None,
             followed: None,
             cpu: Vec::new(),
         };
-        xdp(&nic, &facts, State::Fail, true)
+        nics(&facts, &settings(flags)).remove(0)
+    }
+
+    /// The same, with packets to be moved to other CPUs.
+    fn judged(mtu: u32, program: Option<u32>, features: Option<XdpFeatures>) -> Line {
+        let flags = ["--cpu-isolation=north-south=0;east-west=1"];
+        judged_with(nic(mtu, program, features), &[], &flags)
+    }
+
+    #[test]
+    fn a_program_that_we_left_is_not_another_owners() {
+        let left = judged_with(nic(1500, Some(7), Some(ALL)), &[2], &[]);
+        assert_eq!(left.state, State::Ok, "{left:?}");
+        let other = judged_with(nic(1500, Some(7), Some(ALL)), &[3], &[]);
+        assert_eq!(other.state, State::Fail, "{other:?}");
+    }
+
+    #[test]
+    fn what_is_asked_for_in_the_stack_needs_nothing_of_the_driver() {
+        let generic = ["--xdp-mode=generic"];
+        let none = Some(XdpFeatures::default());
+        let line = judged_with(nic(9000, None, none), &[], &generic);
+        assert_eq!(line.state, State::Ok, "{line:?}");
+        let line = judged_with(nic(1500, Some(7), none), &[], &generic);
+        assert_eq!(line.state, State::Fail, "{line:?}");
     }
 
     #[test]
