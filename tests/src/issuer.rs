@@ -41,6 +41,11 @@ impl Key {
         Key::Ed(Ed25519KeyPair::generate().unwrap())
     }
 
+    /// The Ed25519 key of this seed: the same each time.
+    pub fn ed_of(seed: &[u8; 32]) -> Self {
+        Key::Ed(Ed25519KeyPair::from_seed_unchecked(seed).unwrap())
+    }
+
     /// Its public part, as a JWK of this name; for a shared secret, itself.
     pub fn jwk(&self, name: &str) -> Value {
         match self {
@@ -65,18 +70,24 @@ impl Key {
 
     /// A token with this head and these claims, signed as `alg` in the head says.
     pub fn sign(&self, head: &Value, claims: &Value) -> String {
-        let message = format!(
-            "{}.{}",
-            encode(head.to_string()),
-            encode(claims.to_string())
-        );
+        let pss = head["alg"] == "PS256";
+        let (head, claims) = (head.to_string(), claims.to_string());
+        self.signed(head.as_bytes(), claims.as_bytes(), pss)
+    }
+
+    /// The same with any bytes, whatever they say.
+    pub fn sign_bytes(&self, head: &[u8], claims: &[u8]) -> String {
+        self.signed(head, claims, false)
+    }
+
+    fn signed(&self, head: &[u8], claims: &[u8], pss: bool) -> String {
+        let message = format!("{}.{}", encode(head), encode(claims));
         let bytes = message.as_bytes();
         let random = SystemRandom::new();
         let signature = match self {
             Key::Ec(key) => key.sign(&random, bytes).unwrap().as_ref().to_vec(),
             Key::Rsa(key) => {
                 let mut signature = vec![0; key.public_modulus_len()];
-                let pss = head["alg"] == "PS256";
                 let how: &'static dyn aws_lc_rs::signature::RsaEncoding = match pss {
                     true => &RSA_PSS_SHA256,
                     false => &RSA_PKCS1_SHA256,

@@ -64,10 +64,16 @@ pub struct Authority {
 impl Authority {
     /// A new one.
     pub fn new(name: &str) -> Self {
+        Self::with_key(name, KeyPair::generate().unwrap())
+    }
+
+    /// One that has this key.
+    pub fn with_key(name: &str, key: KeyPair) -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, name);
-        let key = KeyPair::generate().unwrap();
+        // By default it is made of the key, in a way that is not promised to stay.
+        params.serial_number = Some(1.into());
         let certificate = params.self_signed(&key).unwrap();
         Authority {
             root: certificate.der().clone(),
@@ -108,10 +114,19 @@ impl Authority {
 
     /// The same with more to it.
     pub fn issue_with(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Pair {
+        self.issue_for(KeyPair::generate().unwrap(), names, change)
+    }
+
+    /// The same for somebody who has a key already.
+    pub fn issue_for(
+        &self,
+        key: KeyPair,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Pair {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         change(&mut params);
-        let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Pair {
             chain: certificate.pem(),
@@ -229,14 +244,26 @@ pub fn connect(addr: SocketAddr, name: &str, config: &Arc<ClientConfig>) -> TlsC
     try_connect(addr, name, config).expect("a handshake")
 }
 
-/// The certificate that a server shows a client of `name`, whoever signed it.
-pub fn shown(addr: SocketAddr, name: Option<&str>) -> CertificateDer<'static> {
-    let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+/// Settings of a client that takes any certificate, as long as its key has signed the handshake.
+pub fn anybody() -> ClientConfig {
+    ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Anybody))
-        .with_no_client_auth();
+        .with_no_client_auth()
+}
+
+/// The Ed25519 key of a seed, which is the same each time.
+pub fn key_of(seed: &[u8; 32]) -> KeyPair {
+    let key = ::aws_lc_rs::signature::Ed25519KeyPair::from_seed_unchecked(seed).unwrap();
+    let der = key.to_pkcs8().unwrap().as_ref().to_vec();
+    KeyPair::try_from(der).unwrap()
+}
+
+/// The certificate that a server shows a client of `name`, whoever signed it.
+pub fn shown(addr: SocketAddr, name: Option<&str>) -> CertificateDer<'static> {
+    let mut config = anybody();
     config.enable_sni = name.is_some();
     let client = connect(addr, name.unwrap_or("nobody.test"), &Arc::new(config));
     let mut client = client;

@@ -58,6 +58,11 @@ fn annotations() {
 }
 
 #[test]
+fn client_hello() {
+    fuzz("client_hello");
+}
+
+#[test]
 fn cookies() {
     fuzz("cookies");
 }
@@ -68,8 +73,18 @@ fn forwarded() {
 }
 
 #[test]
+fn key_sets() {
+    fuzz("key_sets");
+}
+
+#[test]
 fn manifests() {
     fuzz("manifests");
+}
+
+#[test]
+fn passwords() {
+    fuzz("passwords");
 }
 
 #[test]
@@ -80,6 +95,16 @@ fn proxy_header() {
 #[test]
 fn rewrites() {
     fuzz("rewrites");
+}
+
+#[test]
+fn secrets() {
+    fuzz("secrets");
+}
+
+#[test]
+fn tokens() {
+    fuzz("tokens");
 }
 
 /// Each target has a corpus here and a program for `cargo fuzz`, and neither has another one.

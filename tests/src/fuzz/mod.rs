@@ -3,12 +3,16 @@
 //! `fuzz` runs the same functions over the corpus and changed copies of it.
 
 mod annotations;
+mod client_hello;
 mod cookies;
 mod forwarded;
 mod manifests;
 mod mutate;
+mod passwords;
 mod proxy_header;
 mod rewrites;
+mod secrets;
+mod tokens;
 
 pub use mutate::Mutator;
 
@@ -16,13 +20,18 @@ pub use mutate::Mutator;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 11] = [
     ("annotations", annotations::target),
+    ("client_hello", client_hello::target),
     ("cookies", cookies::target),
     ("forwarded", forwarded::target),
+    ("key_sets", tokens::keys::target),
     ("manifests", manifests::target),
+    ("passwords", passwords::target),
     ("proxy_header", proxy_header::target),
     ("rewrites", rewrites::target),
+    ("secrets", secrets::target),
+    ("tokens", tokens::target),
 ];
 
 /// Runs the target of this name.
@@ -44,4 +53,17 @@ fn parts<const N: usize>(data: &[u8]) -> [&[u8]; N] {
 /// The same as text.
 fn texts<const N: usize>(data: &[u8]) -> [String; N] {
     parts(data).map(|part| String::from_utf8_lossy(part).into_owned())
+}
+
+/// `bytes` with changes in it: of three bytes of `edits`, two say where and the third what is changed
+/// there, bit by bit.
+fn edited(mut bytes: Vec<u8>, edits: &[u8]) -> Vec<u8> {
+    for edit in edits.chunks_exact(3) {
+        let [high, low, change] = [0, 1, 2].map(|it| edit[it]);
+        let at = usize::from(u16::from_be_bytes([high, low])) % bytes.len().max(1);
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte ^= change;
+        }
+    }
+    bytes
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Pieces that mean something to one of the parsers.
-const WORDS: [&[u8]; 40] = [
+const WORDS: [&[u8]; 52] = [
     b"\0",
     b"\r\n",
     b"; ",
@@ -44,6 +44,18 @@ const WORDS: [&[u8]; 40] = [
     b"*a",
     b"for=",
     b"Path=",
+    b"<chain>",
+    b"<key>",
+    b"<ca>",
+    b"<crl>",
+    b"-----BEGIN CERTIFICATE-----\n",
+    b"ann:",
+    b"{PLAIN}",
+    b"none",
+    b"\"exp\":",
+    b"null",
+    b"[]",
+    b"\x16\x03\x01",
 ];
 
 /// See the module's text. The same seed gives the same copies, on every machine.
