@@ -6,7 +6,8 @@
     reason = "a test fails by panicking"
 )]
 
-use std::net::{SocketAddr, TcpListener};
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,11 +50,16 @@ fn write(dir: &Path, pair: &Pair) {
 
 impl Site {
     fn start() -> Site {
+        Site::start_with(|dir, authority| write(dir, &authority.issue(&[NAME])))
+    }
+
+    /// Started once its certificate was `prepared`.
+    fn start_with(prepared: impl FnOnce(&Path, &Authority)) -> Site {
         let api = FakeApi::start();
         api.put_silently(SERVICES, &objects::service("shop", "web"));
         api.put_silently(INGRESSES, &objects::ingress("shop", "a", "a.test", "web"));
         let (authority, dir) = (Authority::new("webhooks"), TempDir::new().unwrap());
-        write(dir.path(), &authority.issue(&[NAME]));
+        prepared(dir.path(), &authority);
         let port = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         port.set_reuse_port(true).unwrap();
         port.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())
@@ -203,11 +209,31 @@ fn a_new_certificate_is_shown_and_a_bad_one_is_not() {
 }
 
 #[test]
+fn a_certificate_may_come_later_and_traffic_does_not_wait() {
+    let site = Site::start_with(|_, _| {});
+    eventually("readiness says what is missing", || {
+        let (ready, text) = site.splitter.ready();
+        ready && text.contains("webhook: --webhook-certificate") && text.contains("tls.crt")
+    });
+    // Of the Ingress that is there; its Service has no endpoint.
+    assert_eq!(site.splitter.get("a.test").status, 503);
+    let mut refused = TcpStream::connect(site.addr).unwrap();
+    let mut nothing = Vec::new();
+    assert_eq!(refused.read_to_end(&mut nothing).unwrap_or(0), 0);
+    assert!(site.counted("no-certificate") >= 1.0);
+    write(site.dir.path(), &site.authority.issue(&[NAME]));
+    eventually("the certificate is taken up", || {
+        site.splitter.ready().1.contains("webhook: answering")
+    });
+    assert_eq!(site.create("b", "b.test", "web")["allowed"], true);
+}
+
+#[test]
 fn an_address_that_is_taken_is_an_error_at_the_start() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let (authority, dir) = (Authority::new("webhooks"), TempDir::new().unwrap());
     write(dir.path(), &authority.issue(&[NAME]));
-    let mut settings = WebhookSettings {
+    let settings = WebhookSettings {
         addr: taken.local_addr().unwrap(),
         certificate: dir.path().join("tls.crt"),
         key: dir.path().join("tls.key"),
@@ -216,16 +242,7 @@ fn an_address_that_is_taken_is_an_error_at_the_start() {
         .enable_all()
         .build();
     let _inside = runtime.as_ref().unwrap().enter();
-    let error = |settings: &WebhookSettings| {
-        let opened = splitter::webhook::Webhook::open(settings);
-        opened.err().unwrap().to_string()
-    };
-    let text = error(&settings);
+    let opened = splitter::webhook::Webhook::open(&settings);
+    let text = opened.err().unwrap().to_string();
     assert!(text.contains("--webhook 127.0.0.1"), "{text}");
-    settings.key = dir.path().join("tls.crt");
-    let text = error(&settings);
-    assert!(
-        text.contains("--webhook-key") && text.contains("no private key"),
-        "{text}"
-    );
 }

@@ -65,7 +65,7 @@ pub(crate) fn delivery() -> Result<Vec<(&'static str, PathBuf)>> {
         let name = folder.rsplit('/').next().unwrap_or(folder);
         let program = root().join("target/cluster").join(name);
         let package = format!("{module}/{command}");
-        process::run(&mut go_build(&go, folder, "-s -w", &program, &package))?;
+        go_build(&go, folder, "-s -w", &program, &package)?;
         let list = ["list", "-m", "-f", "{{.Dir}}", module];
         let list = Command::new(&go)
             .args(list)
@@ -82,13 +82,7 @@ fn build_ours(folder: &str, name: &str) -> Result<PathBuf> {
     let program = root().join("target/cluster").join(name);
     let (go, modules) = go(folder)?;
     let version = version(&modules).with_context(|| format!("go.mod requires no {STAGING}…"))?;
-    process::run(&mut go_build(
-        &go,
-        folder,
-        &link_flags(&version),
-        &program,
-        ".",
-    ))?;
+    go_build(&go, folder, &link_flags(&version), &program, ".")?;
     Ok(program)
 }
 
@@ -103,8 +97,23 @@ fn go(folder: &str) -> Result<(PathBuf, String)> {
     Ok((go, modules))
 }
 
+/// How often a build is tried. It fetches some hundred modules, and keeps those that it has.
+const TRIES: usize = 3;
+
 /// Go does what is left to do: nothing, mostly.
-fn go_build(go: &Path, folder: &str, link: &str, program: &Path, package: &str) -> Command {
+fn go_build(go: &Path, folder: &str, link: &str, program: &Path, package: &str) -> Result<()> {
+    let build = || process::run(&mut go_command(go, folder, link, program, package));
+    let mut result = build();
+    for _ in 1..TRIES {
+        if let Err(error) = &result {
+            println!("{error:#}; once more, in case a module could not be fetched");
+            result = build();
+        }
+    }
+    result
+}
+
+fn go_command(go: &Path, folder: &str, link: &str, program: &Path, package: &str) -> Command {
     let mut build = Command::new(go);
     build
         .current_dir(root().join(folder))

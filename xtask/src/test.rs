@@ -11,7 +11,7 @@ use crate::{control_plane, setup};
 #[derive(Args)]
 pub(crate) struct TestArgs {
     /// Run the tests on a real API server instead of all others. Takes Go some ten minutes the
-    /// first time, or SPLITTER_CONTROL_PLANE, the path of the program that it makes
+    /// first time; SPLITTER_CONTROL_PLANE names a program that was built before
     #[arg(long)]
     cluster: bool,
 

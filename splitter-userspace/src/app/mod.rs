@@ -143,22 +143,24 @@ impl Instance {
         );
 
         let mut feed = Feed::start(&settings.source, &settings.identity).await?;
+        let readiness = Readiness::new();
         let (leave, left) = watch::channel(false);
         if let Some(cluster) = feed.cluster() {
             counters::collect_cluster(&registry, cluster);
             if let Some(asked) = &settings.webhook {
-                let (webhook, reviewer) =
-                    (Webhook::open(asked)?, cluster.reviewer(&settings.class));
+                let webhook = Webhook::open(asked)?;
+                let reviewer = cluster.reviewer(&settings.class, settings.names.allow_local);
+                let noted = readiness.clone();
                 tracing::info!(addr = %webhook.addr()?, "answering questions about Ingresses");
                 tokio::spawn(webhook::serve(
                     webhook,
                     reviewer,
                     registry.clone(),
+                    move |text| noted.note("webhook", text),
                     left.clone(),
                 ));
             }
         }
-        let readiness = Readiness::new();
         steering.note(&readiness);
         let (read, listening) = (readiness.guard(feed.name()), readiness.guard("listeners"));
         let state = AdminState {

@@ -198,12 +198,36 @@ pub fn review(
             source: "".into(),
         })
     });
-    let before = before.unwrap_or_default();
+    let mut before: Vec<_> = before.iter().flatten().map(wherever).collect();
+    // Each old fault excuses one: two of a kind where there was one are one too many.
+    let mut was_before = |it: &Problem| {
+        let it = wherever(it);
+        let place = before.iter().position(|old| *old == it);
+        place.map(|place| before.swap_remove(place)).is_some()
+    };
     let is_fault = |it: &Problem| {
-        it.severity == Severity::Error && !MAY_COME.contains(&it.code) && !before.contains(it)
+        it.severity == Severity::Error && !MAY_COME.contains(&it.code) && !was_before(it)
     };
     let (faults, warnings) = of(sourced).into_iter().partition(is_fault);
     Opinion { faults, warnings }
+}
+
+/// What a fault is, wherever in its lists: a rule that is put before others moves them all.
+fn wherever(problem: &Problem) -> (&'static str, String, String) {
+    let [field, message] = [&problem.field, &problem.message].map(|it| without_indices(it));
+    (problem.code, field, message)
+}
+
+/// A text with `[]` for `[3]`.
+fn without_indices(text: &str) -> String {
+    let mut parts = text.split('[');
+    let mut bare = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        bare.push('[');
+        let rest = part.trim_start_matches(|it: char| it.is_ascii_digit());
+        bare.push_str(if rest.starts_with(']') { rest } else { part });
+    }
+    bare
 }
 
 /// The hosts that an Ingress has to do with; the empty one stands for all. Only those that share one

@@ -145,6 +145,55 @@ fn what_was_wrong_before_keeps_nobody_from_a_change() {
 }
 
 #[test]
+fn a_fault_that_only_moved_is_no_new_one() {
+    let bad = || ingress("more", json!({}), "/");
+    let before = |rules: usize| {
+        let mut moved = bad();
+        let old = moved["spec"]["rules"][0].clone();
+        let list = moved["spec"]["rules"].as_array_mut().unwrap();
+        for number in 0..rules {
+            let mut rule = old.clone();
+            rule["host"] = format!("other-{number}.test").into();
+            list.insert(0, rule);
+        }
+        moved
+    };
+    let found = opinion(&question("UPDATE", before(12), bad()));
+    assert_eq!(
+        (codes(&found.faults), codes(&found.warnings)),
+        (vec![], vec!["path-duplicate"])
+    );
+    // A second one of the kind is new.
+    let mut second = before(1);
+    second["spec"]["rules"][0]["host"] = "shop.test".into();
+    second["spec"]["rules"][0]["http"]["paths"][0]["path"] = "/sub".into();
+    let mut again = second["spec"]["rules"][0].clone();
+    again["http"]["paths"][0]["path"] = "/sub".into();
+    second["spec"]["rules"].as_array_mut().unwrap().push(again);
+    let found = opinion(&question("UPDATE", second, bad()));
+    assert_eq!(
+        (codes(&found.faults), codes(&found.warnings)),
+        (vec!["path-duplicate"], vec!["path-duplicate"])
+    );
+}
+
+#[test]
+fn only_indices_are_taken_out_of_texts() {
+    assert_eq!(without_indices("spec.rules[12].a[0]"), "spec.rules[].a[]");
+    for same in [
+        "",
+        "a",
+        "a[",
+        "a[b]",
+        "[1",
+        "[1x]",
+        "metadata.annotations[a.b/c]",
+    ] {
+        assert_eq!(without_indices(same), same);
+    }
+}
+
+#[test]
 fn faults_of_others_are_not_its_own() {
     let mut all = objects(PRESENT);
     let more = format!(

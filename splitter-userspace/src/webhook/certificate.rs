@@ -1,8 +1,8 @@
-//! The certificate, from files that may change.
+//! The certificate, from files that may change, and that may come later than we do.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// How often the files are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Where the certificate and its key are. A mounted Secret changes them together, in one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,52 +27,75 @@ pub struct Current {
     state: Mutex<State>,
 }
 
+#[derive(Default)]
 struct State {
-    looked: Instant,
     changed: Option<[SystemTime; 2]>,
-    config: Arc<ServerConfig>,
+    /// None before the files were good for the first time.
+    config: Option<Arc<ServerConfig>>,
+    /// What is wrong with the files as they are now.
+    fault: Option<String>,
 }
 
 impl Current {
-    /// Reads the files.
-    ///
-    /// # Errors
-    /// Says which of them is not what it should be.
-    pub fn read(files: Files) -> Result<Self, String> {
-        let changed = changed(&files);
-        let config = config(&files)?;
-        Ok(Current {
+    /// Reads the files. What is wrong with them is no reason to end: they may come later.
+    pub fn read(files: Files) -> Self {
+        let current = Current {
             files,
-            state: Mutex::new(State {
-                looked: Instant::now(),
-                changed,
-                config,
-            }),
-        })
+            state: Mutex::default(),
+        };
+        let mut state = current.state();
+        state.read(&current.files);
+        drop(state);
+        current
     }
 
-    /// What the next handshake is made with. Files that turned bad change nothing.
-    pub fn config(&self) -> Arc<ServerConfig> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.looked.elapsed() >= LOOK_EVERY {
-            self.look(&mut state);
-        }
-        state.config.clone()
+    /// What the next handshake is made with. Files that turned bad change nothing; none as long as
+    /// they were never good.
+    pub fn config(&self) -> Option<Arc<ServerConfig>> {
+        self.state().config.clone()
     }
 
-    fn look(&self, state: &mut State) {
-        state.looked = Instant::now();
+    /// What is wrong with the files, and what happens for it.
+    pub fn fault(&self) -> Option<String> {
+        let state = self.state();
+        let effect = match state.config {
+            Some(_) => "the last good certificate is used",
+            None => "nobody is answered",
+        };
+        state.fault.as_ref().map(|it| format!("{it}; {effect}"))
+    }
+
+    /// Reads the files anew when they have changed, or were not good.
+    pub fn look(&self) {
+        let mut state = self.state();
         let now = changed(&self.files);
-        if now == state.changed {
+        if now == state.changed && state.fault.is_none() {
             return;
         }
-        state.changed = now;
-        match config(&self.files) {
+        state.read(&self.files);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn read(&mut self, files: &Files) {
+        self.changed = changed(files);
+        match config(files) {
             Ok(config) => {
                 tracing::info!("the webhook has a new certificate");
-                state.config = config;
+                self.config = Some(config);
+                self.fault = None;
             }
-            Err(error) => tracing::warn!(error, "the webhook goes on with its last certificate"),
+            Err(fault) => {
+                // Once, however often it is tried.
+                if self.fault.as_ref() != Some(&fault) {
+                    tracing::warn!(fault, "the webhook cannot use its certificate");
+                }
+                self.fault = Some(fault);
+            }
         }
     }
 }
@@ -84,16 +107,19 @@ fn changed(files: &Files) -> Option<[SystemTime; 2]> {
 
 fn config(files: &Files) -> Result<Arc<ServerConfig>, String> {
     let Files { certificate, key } = files;
-    let bad = |path: &PathBuf, what: &str, error: &dyn std::fmt::Display| {
-        format!("{} has no {what}: {error}", path.display())
+    let bad = |flag: &str, path: &PathBuf, what: &str, error: &dyn std::fmt::Display| {
+        format!("{flag}: {} has no {what}: {error}", path.display())
     };
     let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
-    let chain: Vec<_> = chain.map_err(|error| bad(certificate, "certificate", &error))?;
+    let no_chain = |error: &dyn std::fmt::Display| {
+        bad("--webhook-certificate", certificate, "certificate", error)
+    };
+    let chain: Vec<_> = chain.map_err(|error| no_chain(&error))?;
     if chain.is_empty() {
-        return Err(bad(certificate, "certificate", &"it is empty"));
+        return Err(no_chain(&"it is empty"));
     }
     let private = PrivateKeyDer::from_pem_file(key);
-    let private = private.map_err(|error| bad(key, "private key", &error))?;
+    let private = private.map_err(|error| bad("--webhook-key", key, "private key", &error))?;
     let provider = Arc::new(aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -116,34 +142,43 @@ mod tests {
     }
 
     #[test]
-    fn new_files_are_taken_up_and_bad_ones_are_not() {
+    fn files_may_come_late_change_and_turn_bad() {
         let dir = tempfile::tempdir().unwrap();
         let files = Files {
             certificate: dir.path().join("tls.crt"),
             key: dir.path().join("tls.key"),
         };
-        let missing = Current::read(files.clone()).err().unwrap();
-        assert!(missing.contains("tls.crt"), "{missing}");
+        let current = Current::read(files.clone());
+        let fault = current.fault().unwrap();
+        assert!(
+            fault.contains("tls.crt") && fault.contains("nobody"),
+            "{fault}"
+        );
+        assert!(current.config().is_none());
         write(&files, "a.test");
-        let current = Current::read(files.clone()).unwrap();
-        let first = current.config();
-        assert!(Arc::ptr_eq(&first, &current.config()));
+        current.look();
+        let first = current.config().unwrap();
+        assert_eq!(current.fault(), None);
         let look = |at: u64| {
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
             for path in [&files.certificate, &files.key] {
-                std::fs::File::open(path)
-                    .unwrap()
-                    .set_modified(time)
-                    .unwrap();
+                let file = std::fs::File::options().write(true).open(path).unwrap();
+                file.set_modified(time).unwrap();
             }
-            current.look(&mut current.state.lock().unwrap());
-            current.config()
+            current.look();
+            current.config().unwrap()
         };
         std::fs::write(&files.key, "nothing").unwrap();
         assert!(Arc::ptr_eq(&first, &look(1)));
+        let fault = current.fault().unwrap();
+        assert!(
+            fault.contains("--webhook-key") && fault.contains("last good"),
+            "{fault}"
+        );
         write(&files, "b.test");
         let second = look(2);
         assert!(!Arc::ptr_eq(&first, &second));
-        assert!(Arc::ptr_eq(&second, &look(2)));
+        assert!(Arc::ptr_eq(&second, &look(2)), "unchanged, not read again");
+        assert_eq!(current.fault(), None);
     }
 }

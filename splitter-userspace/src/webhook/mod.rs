@@ -7,5 +7,7 @@
 
 mod certificate;
 mod server;
+mod turns;
 
 pub use server::{MAX_BODY_BYTES, MAX_CONNECTIONS, PATIENCE, Webhook, WebhookError, serve};
+pub use turns::{MAX_REVIEWS, MAX_WAITING};

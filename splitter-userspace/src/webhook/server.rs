@@ -15,10 +15,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::certificate::{Current, Files};
+use super::certificate::{Current, Files, LOOK_EVERY};
+use super::turns::{Turns, Unheard};
 use crate::config::WebhookSettings;
 use crate::k8s::{AdmissionAnswer, AdmissionQuestion, Opinion, Reviewer};
 use crate::telemetry::{Counter, Family, Registry};
@@ -45,17 +46,22 @@ const BACKLOG: i32 = 128;
 const ASKED: Family = Family::counter(
     "splitter_admission_reviews_total",
     "Questions of the API server about objects, by result: allowed, refused, late (allowed, as it \
-     took too long), unread (no question that is understood)",
+     took too long), busy (allowed, as too many waited), unread (no question that is understood), \
+     no-certificate (a connection that was closed for lack of one)",
 );
 
-const RESULTS: [&str; 4] = ["allowed", "refused", "late", "unread"];
+const RESULTS: [&str; 6] = [
+    "allowed",
+    "refused",
+    "late",
+    "busy",
+    "unread",
+    "no-certificate",
+];
 
 /// Why there is no webhook.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// The files are not what they should be.
-    #[error("--webhook-certificate, --webhook-key: {0}")]
-    Certificate(String),
     /// The address cannot be had.
     #[error("cannot listen on --webhook {addr}: {error}; free it or choose another")]
     Listen {
@@ -74,16 +80,16 @@ pub struct Webhook {
 
 impl Webhook {
     /// Reads the certificate and listens. The address is shared with an instance that is being
-    /// taken over.
+    /// taken over. Files that are not what they should be are looked at again while it serves: they
+    /// are no reason for traffic to stop.
     ///
     /// # Errors
-    /// When either cannot be had.
+    /// When the address cannot be had.
     pub fn open(settings: &WebhookSettings) -> Result<Webhook, WebhookError> {
         let certificate = Current::read(Files {
             certificate: settings.certificate.clone(),
             key: settings.key.clone(),
         });
-        let certificate = certificate.map_err(WebhookError::Certificate)?;
         let addr = settings.addr;
         let listener = listen(addr).map_err(|error| WebhookError::Listen { addr, error })?;
         Ok(Webhook {
@@ -116,26 +122,40 @@ fn listen(addr: SocketAddr) -> std::io::Result<TcpListener> {
 
 struct Server {
     reviewer: Reviewer,
+    turns: Turns,
     /// In the order of [`RESULTS`].
-    results: [Counter; 4],
+    results: [Counter; 6],
 }
 
-/// Answers until `stop` says true or is gone.
+/// Answers until `stop` says true or is gone. `note` is told how it is, whenever that has changed.
 pub async fn serve(
     webhook: Webhook,
     reviewer: Reviewer,
     registry: Registry,
+    note: impl Fn(String),
     mut stop: watch::Receiver<bool>,
 ) {
     let server = Arc::new(Server {
         reviewer,
+        turns: Turns::default(),
         results: RESULTS.map(|result| registry.counter(&ASKED, &[("result", result)])),
     });
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut look = interval(LOOK_EVERY);
+    let mut noted = None;
     loop {
         let accepted = tokio::select! {
             biased;
             () = told(&mut stop) => return,
+            _ = look.tick() => {
+                webhook.certificate.look();
+                let fault = webhook.certificate.fault();
+                if noted.as_ref() != Some(&fault) {
+                    note(fault.clone().unwrap_or_else(|| "answering".to_owned()));
+                    noted = Some(fault);
+                }
+                continue;
+            }
             accepted = async {
                 // Closed never: it is ours.
                 let permit = room.clone().acquire_owned().await.ok();
@@ -144,7 +164,11 @@ pub async fn serve(
         };
         match accepted {
             (Some(permit), Ok((stream, _))) => {
-                let acceptor = TlsAcceptor::from(webhook.certificate.config());
+                let Some(config) = webhook.certificate.config() else {
+                    server.count("no-certificate");
+                    continue;
+                };
+                let acceptor = TlsAcceptor::from(config);
                 let server = server.clone();
                 tokio::spawn(async move {
                     connection(server, acceptor, stream).await;
@@ -218,20 +242,14 @@ impl Server {
             return question.answer(&Opinion::default());
         };
         let reviewer = self.reviewer.clone();
-        let thinking = tokio::task::spawn_blocking(move || reviewer.review(new, old.as_ref()));
-        let opinion = match timeout(PATIENCE, thinking).await {
-            Ok(Ok(opinion)) => Some(opinion),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "a review failed");
-                None
-            }
-            Err(_) => None,
-        };
+        let review = move || reviewer.review(new, old.as_ref());
+        let opinion = self.turns.think(review).await;
         let answer = question.answer(opinion.as_ref().unwrap_or(&Opinion::default()));
         self.count(match (&opinion, answer.is_allowed()) {
-            (None, _) => "late",
-            (Some(_), true) => "allowed",
-            (Some(_), false) => "refused",
+            (Err(Unheard::Busy), _) => "busy",
+            (Err(Unheard::Late), _) => "late",
+            (Ok(_), true) => "allowed",
+            (Ok(_), false) => "refused",
         });
         answer
     }

@@ -91,7 +91,11 @@ pub fn promotes_and_aborts(world: &mut World) {
     let ns = world.namespace();
     world.put(&objects::namespace("argo-rollouts"));
     let kubeconfig = world.plane.admin_kubeconfig();
-    let args = ["--kubeconfig".to_owned(), kubeconfig.display().to_string()];
+    // It is alone, and would end when a machine stands still for longer than its Lease lasts.
+    let args = [
+        "--leader-elect=false".to_owned(),
+        format!("--kubeconfig={}", kubeconfig.display()),
+    ];
     let controller = Controller::start(world, "SPLITTER_ARGO_ROLLOUTS", &args);
     for name in ["stable", "canary"] {
         let mut service = objects::service(&ns, name);

@@ -48,9 +48,12 @@ pub(super) fn install(groups: &[OneOf]) -> Result<()> {
 /// Fetches a package and unpacks it into `dir`. Nothing is installed.
 pub(super) fn unpack(package: &str, dir: &Path) -> Result<()> {
     fs::create_dir_all(dir)?;
-    run(Command::new("apt-get")
-        .args(["download", package])
-        .current_dir(dir))?;
+    let download = || {
+        let mut download = Command::new("apt-get");
+        run(download.args(["download", package]).current_dir(dir))
+    };
+    // The lists at hand may name a version that is no more.
+    download().or_else(|_| update().and_then(|()| download()))?;
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "deb") {

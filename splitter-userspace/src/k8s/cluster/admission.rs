@@ -11,6 +11,7 @@ use super::config_map::Followed;
 use super::{Cluster, Stores, secrets, sourced};
 use crate::config::ClassSettings;
 use crate::k8s::admission::{Opinion, review};
+use crate::k8s::names::Names;
 use crate::k8s::objects::Objects;
 use crate::model::{KeySource, UserLayout};
 
@@ -23,15 +24,18 @@ pub struct Reviewer {
     stores: Stores,
     config_map: Option<Followed>,
     class: ClassSettings,
+    allow_local: bool,
 }
 
 impl Cluster {
-    /// Reviews Ingresses by these settings; what the ConfigMap says comes on top.
-    pub fn reviewer(&self, class: &ClassSettings) -> Reviewer {
+    /// Reviews Ingresses by these settings; what the ConfigMap says comes on top. `allow_local` as in
+    /// [`Names`].
+    pub fn reviewer(&self, class: &ClassSettings, allow_local: bool) -> Reviewer {
         Reviewer {
             stores: self.stores.clone(),
             config_map: self.config_map.clone(),
             class: class.clone(),
+            allow_local,
         }
     }
 }
@@ -55,7 +59,11 @@ impl Reviewer {
             slices: sourced(self.stores.slices.all()),
             secrets: sourced(secrets(named.into_iter().flatten())),
             config_maps: sourced(config_maps(named.into_iter().flatten())),
-            names: crate::k8s::Names::default(),
+            // Nobody is asked for addresses here; what a name says by itself counts.
+            names: Names {
+                allow_local: self.allow_local,
+                ..Names::default()
+            },
             class_by_name_only: true,
         };
         review(objects, new, old, &class)

@@ -83,7 +83,7 @@ const SAME: [&str; 21] = [
 ];
 
 /// Warnings that name something which is not there.
-const MISSING: [&str; 1] = ["annotation-unsupported"];
+const MISSING: [&str; 2] = ["annotation-unsupported", "passthrough-off"];
 
 /// Says how each Ingress of our classes fares, sorted by name.
 pub fn compare(

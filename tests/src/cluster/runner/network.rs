@@ -1,6 +1,7 @@
 //! What a node has for its pods: a bridge in the namespace of this process, a pair of interfaces for
 //! each pod, and room for what they print.
 
+use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
@@ -14,7 +15,27 @@ pub struct Bridge {
     range: [u8; 3],
     name: String,
     logs: TempDir,
+    /// What was given away last. Addresses go round, so that nobody who was late to hear of a pod's
+    /// end asks its successor.
+    last: Cell<u8>,
 }
+
+/// A pod's own network; gone on drop.
+pub struct Network {
+    /// The node's end of the pair.
+    link: String,
+    pub namespace: Namespace,
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // The kernel takes its time with what was in a namespace, and the name is wanted again.
+        ip(&format!("link del {}", self.link));
+    }
+}
+
+/// The last bytes of pods' addresses.
+const PODS: std::ops::Range<u8> = 10..250;
 
 impl Bridge {
     pub fn new(range: [u8; 3]) -> Self {
@@ -22,6 +43,7 @@ impl Bridge {
             range,
             name: format!("pods{}", range[2]),
             logs: TempDir::new().expect("a temporary directory"),
+            last: Cell::new(PODS.start),
         };
         let name = &bridge.name;
         ip(&format!(
@@ -53,11 +75,13 @@ impl Bridge {
     }
 
     /// A network namespace with an address that is not `used`.
-    pub fn connect(&self, used: &[IpAddr]) -> (Namespace, IpAddr) {
-        let mut free = (10..250).map(|number| (number, self.ip(number)));
+    pub fn connect(&self, used: &[IpAddr]) -> (Network, IpAddr) {
+        let after = self.last.get() + 1..PODS.end;
+        let mut free = after.chain(PODS).map(|number| (number, self.ip(number)));
         let (number, address) = free
             .find(|(_, ip)| !used.contains(ip))
             .expect("an address is free");
+        self.last.set(number);
         let namespace = Namespace::new("pod");
         let (here, inside) = (format!("{}-{number}", self.name), namespace.name());
         ip(&format!(
@@ -67,7 +91,8 @@ impl Bridge {
         namespace.ip(&format!("addr add {address}/24 dev eth0"));
         namespace.ip("link set eth0 up");
         namespace.ip(&format!("route add default via {}", self.address()));
-        (namespace, address)
+        let link = here;
+        (Network { link, namespace }, address)
     }
 }
 

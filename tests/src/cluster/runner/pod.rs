@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::super::api::{Api, path_of};
-use super::network::Bridge;
+use super::network::{Bridge, Network};
 use super::process::{Account, Process};
 use super::{Seen, status};
-use crate::bpf::Namespace;
 
 /// For a probe to be answered.
 const PROBE: Duration = Duration::from_secs(1);
@@ -32,7 +31,7 @@ pub struct Pod {
     /// When a process that was asked to end is ended.
     deadline: Option<Instant>,
     /// Outlives the process.
-    network: Option<Namespace>,
+    network: Option<Network>,
 }
 
 impl Pod {
@@ -59,7 +58,7 @@ impl Pod {
         };
         let node = bridge.address();
         let log = bridge.logs().join(name(object));
-        let (own, shared) = (network.as_ref(), account.as_ref());
+        let (own, shared) = (network.as_ref().map(|it| &it.namespace), account.as_ref());
         let process = Process::start(program, object, own, shared, (ip, node), &log);
         Some(Pod {
             object: object.clone(),
@@ -84,7 +83,10 @@ impl Pod {
         Seen {
             name: format!("{}/{}", namespace(&self.object), name(&self.object)),
             ip: self.ip,
-            network: self.network.as_ref().map(|it| it.name().to_owned()),
+            network: self
+                .network
+                .as_ref()
+                .map(|it| it.namespace.name().to_owned()),
         }
     }
 
@@ -117,7 +119,8 @@ impl Pod {
         if ended {
             self.restarts += 1;
             self.told = None;
-            let (network, account) = (self.network.as_ref(), self.account.as_ref());
+            let network = self.network.as_ref().map(|it| &it.namespace);
+            let account = self.account.as_ref();
             let addresses = (self.ip, self.node);
             let (program, object, log) = (&self.program, &self.object, &self.log);
             self.process = Process::start(program, object, network, account, addresses, log);

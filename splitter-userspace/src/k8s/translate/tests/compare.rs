@@ -50,6 +50,7 @@ fn what_is_missing_or_wrong_needs_work() {
         main("a").note("auth-url", "x").on("a", "/", "m"),
         main("b").note("mirror-target", "x").on("b", "/", "m"),
         main("c").on("c", "/", "nobody"),
+        main("d").note("ssl-passthrough", "true").on("d", "/", "m"),
         canary("k").weight("5").on("nowhere", "/", "c"),
     ];
     let told = told(&all);
