@@ -26,8 +26,8 @@ pub use policy::{
     CustomHeaders, ErrorPages, Exchange, External, Failures, Guarded, HashBy, HashPart,
     HttpsRedirect, Identities, Jwt, KeySource, KeyUrl, Mirror, NotARange, NotIdentities, Origin,
     Origins, Pace, Piece, Policy, Protocol, Rate, RateLimits, Redirect, Replace, Retry, Rewrite,
-    SameSite, SessionCookie, Side, SplitKey, SplitPolicy, Template, TemplateError, TokenPlace,
-    TrafficClass, UpstreamTls, UserLayout, Variable, subscriber,
+    SameSite, SessionCookie, Side, Sought, SplitKey, SplitPolicy, Template, TemplateError,
+    TokenPlace, TrafficClass, UpstreamTls, UserLayout, Variable, subscriber,
 };
 pub use problem::{Problem, Severity};
 pub use secret::{SecretData, SecretSource};

@@ -151,6 +151,11 @@ impl Pattern {
         self.0.is_match(value)
     }
 
+    /// What its groups matched, if it matches anywhere in `value`.
+    pub fn captures<'v>(&self, value: &'v [u8]) -> Option<regex::bytes::Captures<'v>> {
+        self.0.captures(value)
+    }
+
     /// The text it was made of.
     pub fn as_str(&self) -> &str {
         self.0.as_str()

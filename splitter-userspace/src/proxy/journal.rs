@@ -17,7 +17,7 @@ use super::policy::affinity::Visit;
 use super::policy::{self, Passage};
 use super::worker::{Current, Worker};
 use crate::model::{Location, LocationId};
-use crate::routing::{Aim, Decision, normalize};
+use crate::routing::{Aim, Decision, Scheme, Wanted, normalize};
 use crate::telemetry::{OpenGuard, Record, UpstreamRecord};
 
 /// An Endpoint that does not answer counts as one that takes at least this long: one that fails at
@@ -227,6 +227,22 @@ impl Journal {
     /// Path and query as they came.
     pub fn target(&self) -> &str {
         self.target.as_ref().map_or("", PathAndQuery::as_str)
+    }
+
+    /// What the client asked for, as the log has it: without what is hidden, and without what the
+    /// groups of a path matched.
+    pub fn wanted(&self, scheme: Scheme) -> Wanted<'_> {
+        let host = self.host.as_ref().and_then(|it| it.to_str().ok());
+        let target = self.target.as_ref();
+        Wanted {
+            scheme,
+            method: self.method.as_str(),
+            http_host: host.unwrap_or_default(),
+            outer_host: None,
+            path: target.map_or("", PathAndQuery::path),
+            query: target.and_then(PathAndQuery::query),
+            pattern: None,
+        }
     }
 
     /// Whether the answer has no body, whatever it is.

@@ -37,7 +37,7 @@ pub fn own_answer(
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     journal.answer(status.as_u16(), Some(fault));
-    if journal.grpc {
+    if journal.grpc || journal.passage.grpc {
         return Ok(grpc_answer(fault, journal));
     }
     let text = own_text(fault);
@@ -86,6 +86,9 @@ pub fn policy_answer(
 ) -> io::Result<Response<AnswerBody>> {
     tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
     journal.answer_by(reply.name, reply.status.as_u16());
+    if journal.passage.grpc {
+        grpc::translate(&mut reply);
+    }
     set_hsts(worker, &journal, &mut reply.headers);
     journal.dress(reply.status, &mut reply.headers);
     let length = reply.body.len();

@@ -101,7 +101,7 @@ impl Wanted<'_> {
         out
     }
 
-    fn push(&self, variable: Variable, out: &mut String) {
+    pub(super) fn push(&self, variable: Variable, out: &mut String) {
         match variable {
             Variable::Scheme => out.push_str(self.scheme.name()),
             Variable::Host => out.push_str(&normalize(self.http_host).unwrap_or_default()),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod certificates;
 mod flags;
 
 use std::process::{Command, Output};

@@ -3,9 +3,10 @@
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 use splitter::model::{
-    Affinity, AffinityMode, AnswerEdits, CookieTest, Pattern, Replace, SessionCookie, Side, Test,
+    Affinity, AffinityMode, AnswerEdits, CookieTest, Pattern, Replace, SessionCookie, Side, Sought,
+    Template, Test,
 };
-use splitter::routing::{Shown, answer, ask, held, value};
+use splitter::routing::{Scheme, Shown, Wanted, answer, ask, held, value};
 
 use super::parts;
 
@@ -47,31 +48,50 @@ pub fn target(data: &[u8]) {
     changed(set);
 }
 
-/// A cookie of a pod keeps its name, value and number of attributes.
+/// A cookie of a pod keeps its name, value and number of attributes, whatever its client asks for.
 fn changed(set: &[u8]) {
+    let text = |text: &str| Template::parse(text).expect("a template");
     let replace = |from: &str, to: &str| {
         Some(Replace {
-            from: from.into(),
-            to: to.into(),
+            from: Sought::Text(text(from)),
+            to: text(to),
         })
     };
-    let edits = AnswerEdits {
+    let pattern = Pattern::new("^/app(.*)$").expect("a pattern");
+    let plain = AnswerEdits {
         redirect: replace("http://inner/", "https://outer/"),
         cookie_domain: replace("inner", "outer"),
         cookie_path: replace("/app/", "/"),
     };
-    if let Some(other) = answer::cookie(&edits, set) {
-        let attributes = |text: &[u8]| text.split(|byte| *byte == b';').count();
-        assert_eq!(attributes(&other), attributes(set));
-        let own = |text: &[u8]| text.split(|byte| *byte == b';').next().map(<[u8]>::to_vec);
-        assert_eq!(own(&other), own(set));
-        assert_ne!(other, set);
-        // A field that was one stays one.
-        assert!(HeaderValue::from_bytes(set).is_err() || HeaderValue::from_bytes(&other).is_ok());
-    }
-    for change in [answer::location, answer::refresh] {
-        if let Some(other) = change(&edits, set) {
-            assert!(String::from_utf8_lossy(&other).contains("https://outer/"));
+    let filled = AnswerEdits {
+        redirect: replace("http://$host/", "https://outer/$request_uri"),
+        cookie_domain: replace("inner", "$host"),
+        cookie_path: Some(Replace {
+            from: Sought::Pattern(pattern),
+            to: text("/x$1$request_uri"),
+        }),
+    };
+    let asked = String::from_utf8_lossy(set);
+    let wanted = Wanted {
+        scheme: Scheme::Https,
+        method: "GET",
+        http_host: "inner",
+        outer_host: None,
+        path: &asked,
+        query: Some(&asked),
+        pattern: None,
+    };
+    for edits in [plain, filled] {
+        if let Some(other) = answer::cookie(&edits, &wanted, set) {
+            let attributes = |text: &[u8]| text.split(|byte| *byte == b';').count();
+            assert_eq!(attributes(&other), attributes(set));
+            let own = |text: &[u8]| text.split(|byte| *byte == b';').next().map(<[u8]>::to_vec);
+            assert_eq!(own(&other), own(set));
+        }
+        for change in [answer::location, answer::refresh] {
+            if let Some(other) = change(&edits, &wanted, set) {
+                assert!(String::from_utf8_lossy(&other).contains("https://outer/"));
+            }
         }
     }
 }

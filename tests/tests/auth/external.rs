@@ -11,7 +11,7 @@ use splitter_tests::manifests::Manifests;
 use super::{ASKS, basic, users};
 
 /// Lets in who sends this cookie, and tells who it is.
-fn authenticator() -> Backend {
+pub(super) fn authenticator() -> Backend {
     Backend::scripted(|conversation| {
         while let Some(request) = conversation.request() {
             let known = request.field("cookie") == Some("session=good");
@@ -36,7 +36,12 @@ fn local(settings: &mut Settings) {
 }
 
 /// `a.test/` before `backend`, guarded by a service, and `b.test/` guarded by nobody.
-fn site(backend: &Backend, service: &Backend, path: &str, more: &[(&str, &str)]) -> Splitter {
+pub(super) fn site(
+    backend: &Backend,
+    service: &Backend,
+    path: &str,
+    more: &[(&str, &str)],
+) -> Splitter {
     let url = format!("http://{}{path}", service.addr());
     let notes = [&[("auth-url", url.as_str())], more].concat();
     let manifests = Manifests::new()
@@ -51,7 +56,7 @@ fn site(backend: &Backend, service: &Backend, path: &str, more: &[(&str, &str)])
     Splitter::start_with(&manifests, local)
 }
 
-const GOOD: &str = "Cookie: session=good\r\n";
+pub(super) const GOOD: &str = "Cookie: session=good\r\n";
 
 /// As the documentation of oauth2-proxy has it.
 #[test]
@@ -227,7 +232,7 @@ fn a_service_that_is_down_or_slow_closes_and_holds_up_nobody() {
 }
 
 /// Answers with 200 and counts.
-fn counting(head: &'static str) -> Backend {
+pub(super) fn counting(head: &'static str) -> Backend {
     Backend::answering(format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n"))
 }
 

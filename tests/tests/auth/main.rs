@@ -7,6 +7,8 @@
 
 mod basic;
 mod external;
+mod external_told;
+mod faults;
 mod jwks_url;
 mod jwt;
 mod matrix;

@@ -9,6 +9,7 @@ mod calls;
 mod canary;
 mod codec;
 mod faults;
+mod guards;
 mod secure;
 mod server;
 mod streams;

@@ -76,6 +76,48 @@ fn cookies_of_the_pod_are_for_other_hosts_and_paths() {
     assert_eq!(splitter.problems(), [""; 0]);
 }
 
+/// As nginx has it: a pattern stands for the whole value, its groups and what the client asked for
+/// can stand in what it becomes.
+#[test]
+fn patterns_and_variables_are_filled_in() {
+    let backend = pod(
+        "Location: http://Inner.test:8080/app/x?y\r\nSet-Cookie: a=1; Domain=.x.Inner.test; Path=/APP/x\r\n\
+         Set-Cookie: b=2; Path=/other\r\n",
+    );
+    let notes = [
+        (
+            "proxy-redirect-from",
+            "~*^http://inner\\.test(:[0-9]+)?/app/(.*)$",
+        ),
+        ("proxy-redirect-to", "$scheme://$http_host/$2"),
+        ("proxy-cookie-domain", "~inner\\.test$ $host"),
+        ("proxy-cookie-path", "~*^/app(/.*)$ ${is_args}/new$1"),
+    ];
+    let splitter = before(&backend, &notes);
+    let answer = splitter.client().get("A.test:81", "/?q=1;2");
+    assert_eq!(all(&answer, "location"), ["http://A.test:81/x?y"]);
+    let cookies = all(&answer, "set-cookie");
+    let changed = ["a=1; Domain=a.test; Path=?/new/x", "b=2; Path=/other"];
+    assert_eq!(cookies, changed);
+    assert_eq!(splitter.problems(), [""; 0]);
+}
+
+#[test]
+fn a_client_cannot_write_an_attribute() {
+    let backend = pod("Set-Cookie: a=1; Path=/app\r\nLocation: http://inner/\r\n");
+    let notes = [
+        ("proxy-cookie-path", "/app $request_uri"),
+        ("proxy-redirect-from", "http://inner/"),
+        ("proxy-redirect-to", "https://$http_host/"),
+    ];
+    let splitter = before(&backend, &notes);
+    let answer = splitter.get("a.test", "/x;Domain=evil.test");
+    assert_eq!(all(&answer, "set-cookie"), ["a=1; Path=/app"]);
+    let answer = splitter.get("a.test", "/x");
+    assert_eq!(all(&answer, "set-cookie"), ["a=1; Path=/x"]);
+    assert_eq!(all(&answer, "location"), ["https://a.test/"]);
+}
+
 #[test]
 fn what_says_nothing_changes_nothing() {
     for notes in [
@@ -109,7 +151,7 @@ fn what_cannot_be_read_is_reported_and_changes_nothing() {
         (&[("proxy-redirect-to", "http://b/")], "incomplete"),
         (
             &[
-                ("proxy-redirect-from", "~^http"),
+                ("proxy-redirect-from", "~^(http"),
                 ("proxy-redirect-to", "x"),
             ],
             "invalid",
@@ -124,14 +166,16 @@ fn what_cannot_be_read_is_reported_and_changes_nothing() {
         (
             &[
                 ("proxy-redirect-from", "http:"),
-                ("proxy-redirect-to", "$scheme"),
+                ("proxy-redirect-to", "$1"),
             ],
             "invalid",
         ),
         (&[("proxy-cookie-path", "/")], "invalid"),
         (&[("proxy-cookie-path", "/ /x /y")], "invalid"),
         (&[("proxy-cookie-path", "/ /;HttpOnly")], "invalid"),
-        (&[("proxy-cookie-domain", "~inner a")], "invalid"),
+        (&[("proxy-cookie-domain", "~inner( a")], "invalid"),
+        (&[("proxy-cookie-domain", "inner $remote_addr")], "invalid"),
+        (&[("proxy-cookie-path", "/$1 /")], "invalid"),
     ] {
         let backend = pod("Location: http://inner/\r\nSet-Cookie: a=1; Path=/\r\n");
         let splitter = before(&backend, notes);

@@ -1,4 +1,5 @@
-//! Who may call: a location that needs a certificate, and one for callers from inside only.
+//! Who may call: a location that needs a certificate, one that needs a token, and one for callers from
+//! inside only.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -15,12 +16,16 @@ use super::interrupt::Interrupt;
 use super::manifests::{STABLE, guarded};
 use super::report::Align::{Left, Right};
 use super::report::{Report, Row};
+use super::token::{self, AUDIENCE, ISSUER};
 
 /// The host whose callers are inside.
 const INSIDE: &str = "inside.example";
 /// The host whose callers show a certificate.
 const VAULT: &str = "vault.example";
-/// Whom it lets in.
+/// The host whose callers have a token, and what it must say.
+const API: &str = "api.example";
+const CLAIMS: &str = "roles=admin";
+/// Whom the one with certificates lets in.
 const ALLOWED: &str = "spiffe://demo.example/ns/shop/*";
 /// Whose certificate a client shows, by the name of its file.
 const PEOPLE: [(&str, &str); 2] = [
@@ -45,9 +50,27 @@ enum How {
     Clear(&'static str),
     /// Over TLS, with the certificate of one of [`PEOPLE`], or of a stranger, or without any.
     Tls(Option<&'static str>),
+    /// In clear, with a token.
+    Token(Token),
 }
 
-const CASES: [Case; 6] = [
+/// A token for a role that holds for so many seconds.
+struct Token {
+    role: &'static str,
+    seconds: i64,
+    /// Whether the issuer has signed it.
+    issued: bool,
+}
+
+const fn token(role: &'static str, seconds: i64, issued: bool) -> How {
+    How::Token(Token {
+        role,
+        seconds,
+        issued,
+    })
+}
+
+const CASES: [Case; 11] = [
     Case {
         host: INSIDE,
         caller: "on the node itself",
@@ -84,6 +107,36 @@ const CASES: [Case; 6] = [
         how: How::Tls(Some("stranger")),
         status: 400,
     },
+    Case {
+        host: API,
+        caller: "no token",
+        how: How::Clear(""),
+        status: 401,
+    },
+    Case {
+        host: API,
+        caller: "an admin, by the issuer",
+        how: token("admin", 600, true),
+        status: 200,
+    },
+    Case {
+        host: API,
+        caller: "a reader, by the issuer",
+        how: token("reader", 600, true),
+        status: 403,
+    },
+    Case {
+        host: API,
+        caller: "an admin of yesterday",
+        how: token("admin", -86_400, true),
+        status: 401,
+    },
+    Case {
+        host: API,
+        caller: "an admin, by somebody",
+        how: token("admin", 600, false),
+        status: 401,
+    },
 ];
 
 /// Shows it, or says in one line why not.
@@ -102,8 +155,11 @@ pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
         ))?;
         return Ok(());
     }
+    let issuer = token::Key::make(&keys, "issuer")?;
+    let somebody = token::Key::make(&keys, "somebody")?;
     let backend = Backend::start(STABLE)?;
-    fs::write(objects.join("all.yaml"), manifests(&keys, backend.addr())?)?;
+    let all = manifests(&keys, &issuer, backend.addr())?;
+    fs::write(objects.join("all.yaml"), all)?;
     let splitter = Instance::start_with_https(
         &objects,
         &[
@@ -119,6 +175,12 @@ pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
         let status = match &case.how {
             How::Clear(fields) => in_clear(splitter.http(), case.host, fields)?,
             How::Tls(pair) => over_tls(splitter.https()?, case.host, &keys, *pair)?,
+            How::Token(token) => {
+                let by = if token.issued { &issuer } else { &somebody };
+                let token = by.token(token.role, token.seconds)?;
+                let fields = format!("Authorization: Bearer {token}\r\n");
+                in_clear(splitter.http(), case.host, &fields)?
+            }
         };
         rows.push(Row {
             cells: vec![
@@ -213,7 +275,7 @@ fn run(mut command: Command) -> Result<()> {
     Ok(())
 }
 
-fn manifests(keys: &Path, backend: SocketAddr) -> Result<String> {
+fn manifests(keys: &Path, issuer: &token::Key<'_>, backend: SocketAddr) -> Result<String> {
     let authority = fs::read_to_string(keys.join("authority.crt"))?;
     let authority: String = authority
         .lines()
@@ -222,6 +284,21 @@ fn manifests(keys: &Path, backend: SocketAddr) -> Result<String> {
     let secret = format!(
         "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: people, namespace: demo}}\n\
          stringData:\n  ca.crt: |\n{authority}"
+    );
+    let set = issuer.set()?;
+    let set = format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: issuer, namespace: demo}}\n\
+         stringData:\n  jwks: '{set}'\n"
+    );
+    let api = guarded(
+        "api",
+        API,
+        &[
+            ("splitter.io/jwt-issuer", ISSUER),
+            ("splitter.io/jwt-audiences", AUDIENCE),
+            ("splitter.io/jwt-jwks-secret", "issuer"),
+            ("splitter.io/jwt-claims", CLAIMS),
+        ],
     );
     let inside = guarded(
         "inside",
@@ -239,6 +316,8 @@ fn manifests(keys: &Path, backend: SocketAddr) -> Result<String> {
     Ok([
         super::manifests::service(STABLE, backend),
         secret,
+        set,
+        api,
         inside,
         vault,
     ]

@@ -16,6 +16,7 @@ mod net;
 mod report;
 mod split;
 mod steering;
+mod token;
 
 use anyhow::{Result, bail};
 use clap::Args;

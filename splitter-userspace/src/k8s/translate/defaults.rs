@@ -100,6 +100,10 @@ pub(super) fn read<'a>(defaults: &'a Defaults, problems: &mut Problems) -> Value
                 let what = format!("{value:?} is no status from {low} to {high}");
                 problems.error(&subject, field(key), "default-invalid", what, UNSET);
             }
+        } else if name == policy::OPEN_KEY {
+            if is_open_list(value, &subject, problems) {
+                values.insert(name, value);
+            }
         } else if name == policy::ALLOWED_HEADERS {
             values.insert(name, value);
         } else if KEYS.contains(&name) && is_read(name) {
@@ -157,6 +161,22 @@ fn is_good(
         }
     }
     good || GUARDS.contains(&name)
+}
+
+/// Whether each part of what paths begin with that nobody guards is the beginning of one.
+fn is_open_list(value: &str, subject: &Subject<'_>, problems: &mut Problems) -> bool {
+    let field = || field(policy::OPEN_KEY);
+    if let Some(odd) = policy::open_prefixes(value).find(|it| !it.starts_with('/')) {
+        let what = format!("no path begins with {odd:?}");
+        problems.error(subject, field(), "default-invalid", what, UNSET);
+        return false;
+    }
+    if policy::open_prefixes(value).any(|it| it == "/") {
+        let what = "every path begins with \"/\"";
+        let effect = "auth-type, auth-url and jwt-* keep nobody out anywhere, as in ingress-nginx";
+        problems.warn(subject, field(), "guards-off", what, effect);
+    }
+    true
 }
 
 fn report_unknown(key: &str, known: bool, subject: &Subject<'_>, problems: &mut Problems) {

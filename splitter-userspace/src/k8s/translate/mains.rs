@@ -206,7 +206,7 @@ impl Terms {
     ) -> (Option<Arc<Policy>>, Option<BackendFault>) {
         let policy = self.policy(&key.path);
         let own = || policy.as_deref().cloned().unwrap_or_default();
-        if policy::is_open(&key.path) {
+        if policy::is_open(view, &key.path) {
             return (own().unguarded(), self.closed);
         }
         let Some(external) = &self.external else {

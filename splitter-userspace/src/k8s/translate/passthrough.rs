@@ -1,6 +1,6 @@
 //! `ssl-passthrough`: hosts whose TLS is left to the pods. Their connections go where `/` goes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::mains::{Draft, Drafts};
 use super::policy::PASSTHROUGH;
@@ -26,6 +26,10 @@ pub(super) fn settle(
     problems: &mut Problems,
 ) -> Passed {
     let mut passed = Passed::default();
+    if !sites.iter().any(|site| site.terms.passthrough) {
+        return passed;
+    }
+    let others = others(drafts);
     for site in sites.iter().filter(|site| site.terms.passthrough) {
         for host in &site.hosts {
             let why = match root(drafts, host, &site.view.subject.object) {
@@ -45,7 +49,8 @@ pub(super) fn settle(
                 }
             };
             passed.0.insert(host.clone(), draft.key.clone());
-            report(site, draft, drafts, problems);
+            let others = others.get(host).copied().unwrap_or(0);
+            report(site, draft, others, problems);
         }
     }
     passed
@@ -68,7 +73,16 @@ fn root<'d, 'c>(
     roots.next()
 }
 
-fn report(site: &Site<'_, '_>, draft: &Draft<'_>, drafts: &Drafts<'_>, problems: &mut Problems) {
+/// How many paths but `/` each host has.
+fn others(drafts: &Drafts<'_>) -> HashMap<HostPattern, usize> {
+    let mut others = HashMap::new();
+    for draft in drafts.list.iter().filter(|it| &*it.key.path != "/") {
+        *others.entry(draft.key.host.clone()).or_default() += 1;
+    }
+    others
+}
+
+fn report(site: &Site<'_, '_>, draft: &Draft<'_>, others: usize, problems: &mut Problems) {
     let host = &draft.key.host;
     let guard = draft.policy.as_ref().and_then(|it| it.request_guard());
     if let Some(guard) = guard {
@@ -79,9 +93,6 @@ fn report(site: &Site<'_, '_>, draft: &Draft<'_>, drafts: &Drafts<'_>, problems:
         let code = "passthrough-guarded";
         problems.error(&site.view.subject, field, code, what, effect);
     }
-    let others = drafts.list.iter();
-    let others = others.filter(|it| it.key.host == *host && it.key.path != draft.key.path);
-    let others = others.count();
     if others > 0 {
         let what = format!("the host {host} has {others} more paths, which nobody sees inside TLS");
         let effect = "over TLS they are not asked";

@@ -36,9 +36,10 @@ pub(super) fn settle(
     let mut rooted = BTreeSet::new();
     let mut termed = HashMap::new();
     for site in sites {
+        let mut told = HashSet::new();
         for host in &site.hosts {
             add_tls(site, host, &mut termed, drafts, problems);
-            add_aliases(site, host, drafts, problems);
+            add_aliases(site, host, &mut told, drafts, problems);
             add_app_root(site, host, &owners, &mut rooted, drafts, problems);
         }
     }
@@ -78,9 +79,11 @@ impl Owners {
     }
 }
 
-fn add_aliases(
-    site: &Site<'_, '_>,
+/// `told` are the aliases of this Ingress that something was said of: with many hosts once is enough.
+fn add_aliases<'s>(
+    site: &'s Site<'_, '_>,
     host: &HostPattern,
+    told: &mut HashSet<&'s HostPattern>,
     drafts: &mut Drafts<'_>,
     problems: &mut Problems,
 ) {
@@ -97,6 +100,9 @@ fn add_aliases(
                 Some(owner) => format!("a further name of {owner} already"),
             }
         };
+        if !told.insert(alias) {
+            continue;
+        }
         problems.error(
             &site.view.subject,
             field(site, "server-alias"),

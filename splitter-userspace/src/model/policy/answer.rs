@@ -1,10 +1,11 @@
 //! What is changed in the answers of pods on their way to the client.
 
-use std::sync::Arc;
-
 use http::{HeaderName, HeaderValue};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
+
+use super::Template;
+use crate::model::Pattern;
 
 /// Texts in answers of pods that become others. At least one is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -24,9 +25,29 @@ pub struct AnswerEdits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Replace {
     /// What is looked for.
-    pub from: Arc<str>,
-    /// What stands there instead.
-    pub to: Arc<str>,
+    pub from: Sought,
+    /// What stands there instead: of a text, in its place; of a pattern, in place of the whole value.
+    pub to: Template,
+}
+
+/// What is looked for in a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sought {
+    /// What it begins with; nothing else, of a domain.
+    Text(Template),
+    /// A pattern that matches anywhere in it.
+    Pattern(Pattern),
+}
+
+impl Serialize for Sought {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Sought::Text(text) => text.serialize(serializer),
+            Sought::Pattern(pattern) => {
+                serializer.collect_str(&format_args!("~{}", pattern.as_str()))
+            }
+        }
+    }
 }
 
 /// Fields that every answer of a Location has, the proxy's own included; they replace the pod's

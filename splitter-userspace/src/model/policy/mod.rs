@@ -31,7 +31,7 @@ use super::BackendKey;
 
 pub use addresses::{AddressSet, Addresses, NotARange, subscriber};
 pub use affinity::{Affinity, AffinityMode, SameSite, SessionCookie, Side};
-pub use answer::{AnswerEdits, CustomHeaders, Pace, Replace};
+pub use answer::{AnswerEdits, CustomHeaders, Pace, Replace, Sought};
 pub use balance::{Balance, HashBy, HashPart};
 pub use client_cert::{ClientCert, ClientVerify};
 pub use cors::{Cors, Origin, Origins};

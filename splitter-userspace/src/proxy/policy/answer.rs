@@ -3,17 +3,17 @@
 use http::header::{HeaderMap, HeaderValue, LOCATION, REFRESH, SET_COOKIE};
 
 use crate::model::{AnswerEdits, CustomHeaders};
-use crate::routing::answer;
+use crate::routing::{Wanted, answer};
 
 /// Changes what the pod says of other places and of cookies.
-pub fn edit(edits: &AnswerEdits, headers: &mut HeaderMap) {
+pub fn edit(edits: &AnswerEdits, wanted: &Wanted<'_>, headers: &mut HeaderMap) {
     if edits.redirect.is_some() {
         for (name, change) in [
             (LOCATION, answer::location as Change),
             (REFRESH, answer::refresh as Change),
         ] {
             if let Some(value) = headers.get_mut(name) {
-                replace(edits, change, value);
+                replace(edits, wanted, change, value);
             }
         }
     }
@@ -22,15 +22,15 @@ pub fn edit(edits: &AnswerEdits, headers: &mut HeaderMap) {
     }
     if let http::header::Entry::Occupied(mut cookies) = headers.entry(SET_COOKIE) {
         for value in cookies.iter_mut() {
-            replace(edits, answer::cookie, value);
+            replace(edits, wanted, answer::cookie, value);
         }
     }
 }
 
-type Change = fn(&AnswerEdits, &[u8]) -> Option<Vec<u8>>;
+type Change = fn(&AnswerEdits, &Wanted<'_>, &[u8]) -> Option<Vec<u8>>;
 
-fn replace(edits: &AnswerEdits, change: Change, value: &mut HeaderValue) {
-    let changed = change(edits, value.as_bytes());
+fn replace(edits: &AnswerEdits, wanted: &Wanted<'_>, change: Change, value: &mut HeaderValue) {
+    let changed = change(edits, wanted, value.as_bytes());
     if let Some(Ok(changed)) =
         changed.map(|it| HeaderValue::from_maybe_shared(bytes::Bytes::from(it)))
     {

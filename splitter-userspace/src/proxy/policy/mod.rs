@@ -29,11 +29,12 @@ pub use reply::{Refusal, Reply};
 pub use rewrite::Rewritten;
 
 use super::fault::Fault;
+use super::grpc::is_grpc;
 use super::journal::Journal;
 use super::limiter::{Hold, Limiter, Nanos};
 use super::worker::Worker;
 use crate::model::{Policy, Protocol};
-use crate::routing::{Aim, Held, Wanted};
+use crate::routing::{Aim, Held, Scheme, Wanted};
 
 /// What the gates look at.
 pub struct Asked<'a> {
@@ -60,6 +61,10 @@ pub struct Passage {
     pub held: Option<Hold>,
     /// Cookies of the service that was asked who may call.
     pub cookies: Option<Cookies>,
+    /// How the client came.
+    scheme: Option<Scheme>,
+    /// Whether the client speaks gRPC with pods that do.
+    pub grpc: bool,
 }
 
 /// Asks the gates of a Location in their order; the first that answers ends the request, which then
@@ -69,6 +74,9 @@ pub struct Passage {
 /// # Errors
 /// The answer, if a gate gives one.
 pub fn enter(policy: &Policy, asked: &Asked<'_>, passage: &mut Passage) -> Result<(), Refusal> {
+    passage.scheme = Some(asked.wanted.scheme);
+    let grpc = policy.exchange.protocol == Protocol::Grpc;
+    passage.grpc = grpc && is_grpc(&asked.parts.headers);
     if let Some(cors) = &policy.cors {
         passage.allowed = cors::allowed(cors, asked.parts);
         if let Some(reply) = cors::preflight(asked.parts, passage.allowed.as_ref()) {
@@ -171,7 +179,8 @@ pub fn answered(journal: &Journal, parts: &mut response::Parts) {
         return;
     };
     if let Some(edits) = location.policy.as_ref().and_then(|it| it.answer.as_ref()) {
-        answer::edit(edits, &mut parts.headers);
+        let scheme = journal.passage.scheme.unwrap_or(Scheme::Unknown);
+        answer::edit(edits, &journal.wanted(scheme), &mut parts.headers);
     }
     if let (Some(policy), Some(decision)) = (&location.split.policy, journal.decision)
         && let Some(name) = &policy.response_header

@@ -1,17 +1,19 @@
 //! What is changed in answers: `proxy-redirect-from`, `proxy-redirect-to`, `proxy-cookie-domain`,
-//! `proxy-cookie-path`.
+//! `proxy-cookie-path`. As in nginx, what is looked for is a pattern behind `~` (behind `~*`, and in
+//! domains, without regard to case), and variables are filled in.
 
 use crate::k8s::translate::View;
 use crate::k8s::translate::annotations::Annotation;
 use crate::k8s::translate::canary::given;
+use crate::k8s::translate::pattern;
 use crate::k8s::translate::report::Problems;
-use crate::model::{AnswerEdits, Replace};
+use crate::model::{AnswerEdits, Pattern, Replace, Sought, Template};
 
 pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> Option<AnswerEdits> {
     let edits = AnswerEdits {
         redirect: redirect(view, problems),
-        cookie_domain: pair(view, "proxy-cookie-domain", problems).map(without_dots),
-        cookie_path: pair(view, "proxy-cookie-path", problems),
+        cookie_domain: pair(view, "proxy-cookie-domain", domain, problems),
+        cookie_path: pair(view, "proxy-cookie-path", replace, problems),
     };
     (edits != AnswerEdits::default()).then_some(edits)
 }
@@ -29,12 +31,11 @@ fn redirect(view: &View<'_>, problems: &mut Problems) -> Option<Replace> {
     let given_to = given_to.filter(|it| it.value.trim() != "off");
     let (lone, missing) = match (given_from, given_to) {
         (Some(from), Some(to)) => {
-            let from = plain(view, from, problems)?;
-            let to = plain(view, to, problems)?;
-            return Some(Replace {
-                from: from.into(),
-                to: to.into(),
-            });
+            let sought = sought(from.value.trim(), false);
+            let sought = told(view, from, sought, problems)?;
+            let target = target(&sought, to.value.trim());
+            let to = told(view, to, target, problems)?;
+            return Some(Replace { from: sought, to });
         }
         (Some(lone), None) => (lone, to),
         (None, Some(lone)) => (lone, from),
@@ -56,59 +57,90 @@ fn redirect(view: &View<'_>, problems: &mut Problems) -> Option<Replace> {
 /// What happens to an answer whose change cannot be read.
 const UNCHANGED: &str = "it counts as not set: answers are passed on as they are";
 
-/// One text without nginx's syntax.
-fn plain<'a>(
+/// What was read, or nothing and a Problem.
+fn told<T>(
     view: &View<'_>,
-    annotation: Annotation<'a>,
+    annotation: Annotation<'_>,
+    read: Result<T, String>,
     problems: &mut Problems,
-) -> Option<&'a str> {
-    let text = annotation.value.trim();
-    match fault(text) {
-        None => Some(text),
-        Some(why) => {
-            report(view, annotation, &why, problems);
-            None
-        }
-    }
+) -> Option<T> {
+    read.map_err(|why| report(view, annotation, &why, problems))
+        .ok()
 }
 
 /// Two texts, as in `inner.example a.example`.
-fn pair(view: &View<'_>, name: &str, problems: &mut Problems) -> Option<Replace> {
+fn pair(
+    view: &View<'_>,
+    name: &str,
+    read: fn(&str, &str) -> Result<Replace, String>,
+    problems: &mut Problems,
+) -> Option<Replace> {
     let annotation = given(view, name, problems)?;
     let mut words = annotation.value.split_ascii_whitespace();
-    let why = match (words.next(), words.next(), words.next()) {
+    let replace = match (words.next(), words.next(), words.next()) {
         (Some("off"), None, _) => return None,
-        (Some(from), Some(to), None) => match fault(from).or_else(|| fault(to)) {
-            None => {
-                return Some(Replace {
-                    from: from.into(),
-                    to: to.into(),
-                });
-            }
-            Some(why) => why,
-        },
-        _ => "it is neither off nor two texts with a blank between them".to_owned(),
+        (Some(from), Some(to), None) => read(from, to),
+        _ => Err("it is neither off nor two texts with a blank between them".to_owned()),
     };
-    report(view, annotation, &why, problems);
-    None
+    told(view, annotation, replace, problems)
 }
 
-fn without_dots(replace: Replace) -> Replace {
-    let bare = |text: &str| text.strip_prefix('.').unwrap_or(text).into();
-    Replace {
-        from: bare(&replace.from),
-        to: bare(&replace.to),
+fn replace(from: &str, to: &str) -> Result<Replace, String> {
+    let from = sought(from, false)?;
+    let to = target(&from, to)?;
+    Ok(Replace { from, to })
+}
+
+/// Of domains the dots before them do not count, unless a pattern looks.
+fn domain(from: &str, to: &str) -> Result<Replace, String> {
+    let bare = |text: &str| text.strip_prefix('.').unwrap_or(text).to_owned();
+    let (from, to) = match from.starts_with('~') {
+        true => (from.to_owned(), to.to_owned()),
+        false => (bare(from), bare(to)),
+    };
+    let from = sought(&from, true)?;
+    let to = target(&from, &to)?;
+    Ok(Replace { from, to })
+}
+
+fn sought(text: &str, any_case: bool) -> Result<Sought, String> {
+    let Some(behind) = text.strip_prefix('~') else {
+        let template = template(text)?;
+        return match template.has_captures() {
+            true => Err("there is no pattern whose groups could stand in it".to_owned()),
+            false => Ok(Sought::Text(template)),
+        };
+    };
+    let (any_case, text) = match behind.strip_prefix('*') {
+        Some(text) => (true, text),
+        None => (any_case, behind),
+    };
+    let pattern = pattern::compile(text).and_then(|pattern: Pattern| match any_case {
+        // As it stood it was a pattern, so nothing in it ends the group.
+        true => pattern::compile(&format!("(?i:{text})")),
+        false => Ok(pattern),
+    });
+    Ok(Sought::Pattern(pattern?))
+}
+
+fn target(sought: &Sought, text: &str) -> Result<Template, String> {
+    let template = template(text)?;
+    match (sought, template.has_captures()) {
+        (Sought::Text(_), true) => {
+            Err("there is no pattern whose groups could stand in it".to_owned())
+        }
+        _ => Ok(template),
     }
 }
 
-/// Why a text cannot stand in a field of an answer as it is.
-fn fault(text: &str) -> Option<String> {
-    if text.starts_with('~') {
-        return Some("a regular expression is not supported here".to_owned());
+/// A text that can stand in a field of an answer.
+fn template(text: &str) -> Result<Template, String> {
+    let template = Template::parse(text).map_err(|error| error.to_string())?;
+    let odd = |byte: u8| !byte.is_ascii_graphic() || b";,\"'\\".contains(&byte);
+    match text.bytes().find(|byte| odd(*byte)) {
+        Some(odd) => Err(format!("{:?} cannot stand in it", char::from(odd))),
+        None => Ok(template),
     }
-    let odd = |byte: u8| !byte.is_ascii_graphic() || b"$;,\"'\\{}".contains(&byte);
-    let odd = text.bytes().find(|byte| odd(*byte))?;
-    Some(format!("{:?} cannot stand in it", char::from(odd)))
 }
 
 fn report(view: &View<'_>, annotation: Annotation<'_>, why: &str, problems: &mut Problems) {

@@ -36,7 +36,7 @@ use super::canary_own;
 use super::report::Problems;
 use crate::model::{BackendFault, Balance, Policy, TlsTerms};
 
-pub(super) use auth::{ExternalWish, GLOBAL, is_open};
+pub(super) use auth::{ExternalWish, GLOBAL, OPEN_KEY, is_open, open_prefixes};
 pub(super) use client_cert::asks_for_certificate;
 pub(super) use custom_headers::ALLOWED as ALLOWED_HEADERS;
 pub(super) use https::HttpsTerms;

@@ -21,6 +21,12 @@ pub(super) fn read(view: &View<'_>, problems: &mut Problems) -> Option<Pace> {
         "the rate counts from the start",
         problems,
     );
+    let unused = view.annotations.own("limit-rate-after");
+    if let (None, Some(unused)) = (view.annotations.get("limit-rate"), unused) {
+        let (what, effect) = ("there is no limit-rate", "answers go as fast as they can");
+        let code = "limit-unused";
+        problems.warn(&view.subject, unused.field(), code, what, effect);
+    }
     rate.filter(|rate| *rate > 0).map(|rate| Pace {
         rate,
         after: after.unwrap_or(0),

@@ -20,6 +20,9 @@ const DEPTH: &str = "proxy-ssl-verify-depth";
 const PROTOCOLS: &str = "proxy-ssl-protocols";
 const CIPHERS: &str = "proxy-ssl-ciphers";
 
+/// All of them.
+const KEYS: [&str; 7] = [SECRET, VERIFY, NAME, SERVER_NAME, DEPTH, PROTOCOLS, CIPHERS];
+
 /// Of more nobody knows a chain, and the library follows no more.
 const DEPTH_MAX: u8 = 6;
 
@@ -32,6 +35,7 @@ pub(super) fn read(
     problems: &mut Problems,
 ) -> Result<Option<UpstreamTls>, BackendFault> {
     let Some(spoken) = protocol::over_tls(view) else {
+        report_unused(view, problems);
         return Ok(None);
     };
     let asked = switch(view, VERIFY, problems)?;
@@ -70,6 +74,19 @@ pub(super) fn read(
         problems.warn(&view.subject, it.field(), code, what, effect);
     }
     Ok(Some(tls))
+}
+
+/// Says that pods prove nothing where TLS is not spoken with them.
+fn report_unused(view: &View<'_>, problems: &mut Problems) {
+    let says = |it: &Annotation<'_>| it.value.trim() != "off";
+    let unused = KEYS.iter().filter_map(|key| view.annotations.own(key));
+    if let Some(unused) = unused.into_iter().find(says) {
+        let what = "backend-protocol is neither HTTPS nor GRPCS";
+        let effect =
+            "pods are spoken to in cleartext, and what is said of TLS with them is ignored";
+        let code = "upstream-tls-unused";
+        problems.warn(&view.subject, unused.field(), code, what, effect);
+    }
 }
 
 fn switch(view: &View<'_>, key: &str, problems: &mut Problems) -> Result<bool, BackendFault> {

@@ -31,10 +31,10 @@ pub(super) const ROWS: &[Row] = rows! {
     "permanent-redirect" Location Works "a URL" "none" "no redirect; reported" "a b";
     "permanent-redirect-code" Location Works "300 to 308" "301" "301; reported" "200";
     "preserve-trailing-slash" Location Works "true, false" "false" "false; reported" "perhaps";
-    "proxy-cookie-domain" Location Differs "`off`, or two domains with a blank between them; no regular expressions" "`off`" "cookies stay as they are; reported" "inner";
-    "proxy-cookie-path" Location Differs "`off`, or two paths with a blank between them; no regular expressions" "`off`" "cookies stay as they are; reported" "/inner";
-    "proxy-redirect-from" Location Differs "what Location begins with, beside `proxy-redirect-to`; `off` and `default` are the same; no regular expressions" "`off`" "Location stays as it is; reported" "~x";
-    "proxy-redirect-to" Location Differs "what it begins with instead, beside `proxy-redirect-from`; a path stays one (ingress-nginx makes a URL of it)" "`off`" "Location stays as it is; reported" "/x";
+    "proxy-cookie-domain" Location Works "`off`, or two domains with a blank between them; the first may be a pattern behind `~`, whose groups are `$1` to `$9`; variables as in `rewrite-target`" "`off`" "cookies stay as they are; reported" "inner";
+    "proxy-cookie-path" Location Works "`off`, or two paths with a blank between them; the first may be a pattern behind `~` or `~*`" "`off`" "cookies stay as they are; reported" "/inner";
+    "proxy-redirect-from" Location Works "what Location begins with, or a pattern behind `~` or `~*`, beside `proxy-redirect-to`; variables such as `$host`; `off` and `default` are the same" "`off`" "Location stays as it is; reported" "~(";
+    "proxy-redirect-to" Location Differs "what it begins with instead, or what it is where a pattern is looked for, beside `proxy-redirect-from`; variables; a path stays one (ingress-nginx makes a URL of it)" "`off`" "Location stays as it is; reported" "/x";
     "relative-redirects" Location Ignored "true, false" "false" "reported" "";
     "rewrite-target" Location Differs "a path, `$1` for captures (at most 16 variables)" "none" "503; reported, as for an element `..` in it. Patterns stay with the Ingress, unless `--strict-nginx` (ingress-nginx: all paths of the host)" "/a b";
     "server-alias" Host Differs "hosts, separated by commas; no regular expressions" "none" "that host is left out; reported" "~x";

@@ -1,7 +1,9 @@
 //! Who may call, by what a client knows or was given: each annotation, and what closes an Ingress.
 
+use std::sync::Arc;
+
 use super::support::{Ing, main, objects, service, show};
-use crate::config::ClassSettings;
+use crate::config::{ClassSettings, Defaults};
 use crate::k8s::{Translation, translate};
 use crate::model::{Algorithm, External, Guarded, Jwt, KeySource, TokenPlace, UserLayout};
 
@@ -43,8 +45,12 @@ data: {Host: value}
 ";
 
 pub(super) fn run(ingress: Ing) -> Translation {
+    run_with(ingress, &ClassSettings::default())
+}
+
+fn run_with(ingress: Ing, settings: &ClassSettings) -> Translation {
     let yaml = format!("{}{OBJECTS}---\n{}", service("ns", "m"), ingress.yaml());
-    translate(&objects(&yaml), &ClassSettings::default())
+    translate(&objects(&yaml), settings)
 }
 
 /// An Ingress with these annotations.
@@ -166,6 +172,59 @@ fn a_challenge_is_open_and_nothing_that_only_looks_like_one() {
     let open = locations.filter(|it| it.policy.as_ref().is_none_or(|it| it.guards.is_none()));
     let open: Vec<_> = open.map(|it| &*it.key.path).collect();
     assert_eq!(open, [format!("{acme}token")]);
+}
+
+/// `no-auth-locations` of the ConfigMap.
+#[test]
+fn what_nobody_guards_is_said_for_all_ingresses() {
+    let users = ("auth-secret", "users");
+    let open = |value: Option<&str>| {
+        let mut ingress = noted(&[BASIC, users]);
+        for path in [
+            "/.well-known/acme-challenge/x",
+            "/health",
+            "/healthy/x",
+            "/admin",
+        ] {
+            ingress = ingress.path("b", path, "Prefix", "m");
+        }
+        let values = value.map(|it| ("no-auth-locations".to_owned(), it.to_owned()));
+        let settings = ClassSettings {
+            defaults: Arc::new(Defaults {
+                values: values.into_iter().collect(),
+                ..Defaults::default()
+            }),
+            ..ClassSettings::default()
+        };
+        let translation = run_with(ingress, &settings);
+        let locations = translation.snapshot.locations.iter();
+        let open = locations.filter(|it| it.policy.as_ref().is_none_or(|it| it.guards.is_none()));
+        let open = open.map(|it| it.key.path.to_string());
+        let codes = translation.problems.iter().map(|it| it.code);
+        (open.collect::<Vec<_>>(), codes.collect::<Vec<_>>())
+    };
+    let acme = "/.well-known/acme-challenge/x";
+    let paths = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    assert_eq!(open(None), (paths(&[acme]), vec![]));
+    assert_eq!(open(Some("")), (paths(&[]), vec![]));
+    let both = paths(&["/health", "/healthy/x"]);
+    assert_eq!(open(Some(" /health , /none")), (both, vec![]));
+    let bad = (paths(&[acme]), vec!["default-invalid"]);
+    assert_eq!(open(Some("/health,admin")), bad);
+    let (all, codes) = open(Some("/"));
+    assert_eq!((all.len(), codes), (5, vec!["guards-off"]));
+}
+
+#[test]
+fn authorities_of_a_service_that_proves_nothing_are_told_of() {
+    let authorities = ("splitter.io/auth-url-ca-secret", "keys");
+    let codes = |url: &str| {
+        let translation = run(noted(&[("auth-url", url), authorities]));
+        let codes = translation.problems.iter().map(|it| it.code);
+        codes.collect::<Vec<_>>()
+    };
+    assert_eq!(codes("http://10.0.0.9/x"), ["auth-unused"]);
+    assert_eq!(codes("https://10.0.0.9/x"), [""; 0]);
 }
 
 const ISSUER: (&str, &str) = ("splitter.io/jwt-issuer", "https://id.test");

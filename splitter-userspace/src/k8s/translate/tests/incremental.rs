@@ -26,12 +26,20 @@ const HOSTS: [&str; 9] = [
     "",
     "bad host",
 ];
-const PATHS: [&str; 5] = ["/", "/x", "/x/", "/y/.*", "/z"];
+const PATHS: [&str; 6] = [
+    "/",
+    "/x",
+    "/x/",
+    "/y/.*",
+    "/z",
+    "/.well-known/acme-challenge",
+];
 const KINDS: [&str; 3] = ["Exact", "Prefix", "ImplementationSpecific"];
 const SERVICES: [&str; 5] = ["m", "n", "c", "d", "away"];
+const SECRETS: [&str; 4] = ["ca", "cert", "users", "keys"];
 
 /// Annotations that have a say in more than their own path, and some that have not.
-const NOTES: [(&str, &[&str]); 15] = [
+const NOTES: [(&str, &[&str]); 18] = [
     ("server-alias", &["c.test", "d.test,x.b.test", "?"]),
     ("from-to-www-redirect", &["true", "perhaps"]),
     ("use-regex", &["true"]),
@@ -40,13 +48,74 @@ const NOTES: [(&str, &[&str]); 15] = [
     ("default-backend", &["m", "missing"]),
     ("service-upstream", &["true"]),
     ("auth-tls-secret", &["ns/ca", "ns/missing"]),
-    ("proxy-ssl-secret", &["ns/ca"]),
     ("ssl-redirect", &["false"]),
     ("affinity", &["cookie"]),
-    ("auth-url", &["http://x"]),
     ("limit-rps", &["5", "many"]),
     ("canary-by-header", &["x-c"]),
     ("custom-headers", &["ns/fields", "missing"]),
+    ("satisfy", &["any"]),
+    ("ssl-passthrough", &["true"]),
+    ("ssl-ciphers", &["ECDHE-RSA-AES128-GCM-SHA256", "none"]),
+    ("enable-global-auth", &["false"]),
+    ("proxy-ssl-secret", &["ns/ca"]),
+];
+
+/// Annotations that read an object only beside others, under our own prefix, which some of them need.
+const TOGETHER: [&[(&str, &str)]; 12] = [
+    &[("auth-type", "basic"), ("auth-secret", "users")],
+    &[
+        ("auth-type", "basic"),
+        ("auth-secret", "users"),
+        ("auth-secret-type", "auth-map"),
+    ],
+    &[
+        ("jwt-issuer", "i"),
+        ("jwt-audiences", "a"),
+        ("jwt-jwks-secret", "keys"),
+    ],
+    &[
+        ("jwt-issuer", "i"),
+        ("jwt-audiences", "a"),
+        ("jwt-jwks-configmap", "fields"),
+    ],
+    &[
+        ("jwt-issuer", "i"),
+        ("jwt-audiences", "a"),
+        ("jwt-jwks-url", "https://id.test/keys"),
+        ("jwt-jwks-ca-secret", "ca"),
+    ],
+    &[("auth-url", "http://m.ns.svc.cluster.local/x")],
+    &[
+        ("auth-url", "https://out.example/x"),
+        ("auth-url-ca-secret", "ca"),
+    ],
+    &[
+        ("auth-url", "http://$host/x"),
+        ("auth-proxy-set-headers", "fields"),
+        ("auth-signin", "/in"),
+    ],
+    &[("backend-protocol", "HTTPS"), ("proxy-ssl-secret", "ns/ca")],
+    &[
+        ("backend-protocol", "GRPCS"),
+        ("proxy-ssl-secret", "ns/ca"),
+        ("proxy-ssl-verify", "on"),
+        ("proxy-ssl-name", "pods.test"),
+    ],
+    &[("auth-tls-secret", "ns/ca"), ("auth-tls-match-cn", "CN=a")],
+    &[("ssl-protocols", "TLSv1.3"), ("traffic-class", "east-west")],
+];
+
+/// What is said for all Ingresses, beside which headers a ConfigMap may set.
+const DEFAULTS: [&[(&str, &str)]; 6] = [
+    &[],
+    &[("global-auth-url", "http://n.ns.svc/x")],
+    &[("no-auth-locations", "/x,/z")],
+    &[("ssl-protocols", "TLSv1.2"), ("proxy-body-size", "1m")],
+    &[
+        ("ssl-redirect", "false"),
+        ("allowlist-source-range", "nobody"),
+    ],
+    &[("service-upstream", "true"), ("load-balance", "ewma")],
 ];
 
 fn one<'a>(random: &mut Rng, all: &[&'a str]) -> &'a str {
@@ -87,9 +156,11 @@ fn ingress(random: &mut Rng, name: &str) -> Ing {
     if random.u8(..5) == 0 {
         ingress = ingress.default_to(one(random, &SERVICES));
     }
-    if random.u8(..3) == 0 {
-        ingress = ingress.tls(one(random, &HOSTS));
-    }
+    ingress = match random.u8(..6) {
+        0 => ingress.tls(one(random, &HOSTS)),
+        1 => ingress.tls_of(one(random, &HOSTS), one(random, &SECRETS)),
+        _ => ingress,
+    };
     let mut noted = Vec::new();
     for _ in 0..random.usize(..3) {
         let (note, values) = NOTES[random.usize(..NOTES.len())];
@@ -98,7 +169,25 @@ fn ingress(random: &mut Rng, name: &str) -> Ing {
             ingress = ingress.note(note, one(random, values));
         }
     }
+    if random.u8(..3) == 0 {
+        let together = TOGETHER[random.usize(..TOGETHER.len())];
+        for (note, value) in together.iter().filter(|(note, _)| !noted.contains(note)) {
+            ingress = ingress.raw_note(&format!("splitter.io/{note}"), value);
+        }
+    }
     ingress
+}
+
+fn defaults(random: &mut Rng) -> Arc<Defaults> {
+    let allowed = ("global-allowed-response-headers", "x-a, x-b");
+    let values = DEFAULTS[random.usize(..DEFAULTS.len())].iter();
+    let values = values.chain([&allowed]);
+    Arc::new(Defaults {
+        values: values
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect(),
+        ..Defaults::default()
+    })
 }
 
 fn service(random: &mut Rng, name: &str) -> String {
@@ -133,7 +222,7 @@ fn slice(random: &mut Rng, name: &str, service: &str) -> String {
 }
 
 fn secret(random: &mut Rng, name: &str) -> String {
-    let key = one(random, &["ca.crt", "tls.crt"]);
+    let key = one(random, &["ca.crt", "tls.crt", "auth", "jwks"]);
     let value = random.u8(..4);
     format!(
         "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: ns}}\n\
@@ -142,7 +231,7 @@ fn secret(random: &mut Rng, name: &str) -> String {
 }
 
 fn config_map(random: &mut Rng) -> String {
-    let name = one(random, &["x-a", "x-b", "x c"]);
+    let name = one(random, &["x-a", "x-b", "x c", "jwks"]);
     let value = random.u8(..3);
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: fields, namespace: ns}}\n\
@@ -196,7 +285,7 @@ fn change(all: &mut Objects, settings: &mut ClassSettings, random: &mut Rng) {
         }
         16 => put!(all, config_maps, objects(&config_map(random)), gone),
         17 => {
-            let name = one(random, &["ca", "cert"]);
+            let name = one(random, &SECRETS);
             put!(all, secrets, objects(&secret(random, name)), gone);
         }
         18 => {
@@ -205,8 +294,11 @@ fn change(all: &mut Objects, settings: &mut ClassSettings, random: &mut Rng) {
             let known = Resolution { addresses, error };
             all.names.known.insert("out.example".into(), known);
         }
-        _ => match random.u8(..4) {
+        _ => match random.u8(..7) {
             0 => put!(all, classes, objects(&class(random)), gone),
+            4 => settings.defaults = defaults(random),
+            5 => settings.ssl_passthrough = !settings.ssl_passthrough,
+            6 => settings.upstream_tls_verify = !settings.upstream_tls_verify,
             1 => settings.strict_nginx = !settings.strict_nginx,
             2 => all.names.allow_local = !all.names.allow_local,
             _ => settings.without_class = !settings.without_class,
@@ -219,12 +311,8 @@ fn any_changes_come_to_what_all_objects_come_to() {
     let mut reused = 0;
     for seed in 0..SEQUENCES {
         let mut random = Rng::with_seed(seed);
-        let allowed = ("global-allowed-response-headers", "x-a, x-b");
         let mut settings = ClassSettings {
-            defaults: Arc::new(Defaults {
-                values: [(allowed.0.to_owned(), allowed.1.to_owned())].into(),
-                ..Defaults::default()
-            }),
+            defaults: defaults(&mut random),
             ..ClassSettings::default()
         };
         let mut all = Objects::default();

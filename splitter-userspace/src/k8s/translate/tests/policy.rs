@@ -232,3 +232,43 @@ fn secrets_of_tls_are_looked_for() {
     let bad = "spec.tls[0].hosts[0] host-invalid";
     assert_eq!(tls("[{hosts: ['a:1']}]", ""), [bad]);
 }
+
+#[test]
+fn what_has_no_effect_without_another_annotation_is_told() {
+    for (notes, told) in [
+        (
+            &[("proxy-ssl-verify", "on")][..],
+            "proxy-ssl-verify upstream-tls-unused",
+        ),
+        (
+            &[("proxy-ssl-secret", "ns/ca"), ("proxy-ssl-verify", "on")],
+            "proxy-ssl-secret upstream-tls-unused",
+        ),
+        (
+            &[("proxy-ssl-name", "x.test"), ("backend-protocol", "GRPC")],
+            "proxy-ssl-name upstream-tls-unused",
+        ),
+        (
+            &[("limit-rate-after", "5")],
+            "limit-rate-after limit-unused",
+        ),
+        (&[("limit-rate-after", "5"), ("limit-rate", "0")], ""),
+        (&[("proxy-ssl-verify", "off")], ""),
+        (
+            &[("proxy-ssl-name", "x.test"), ("backend-protocol", "HTTPS")],
+            "",
+        ),
+    ] {
+        let ingress = notes
+            .iter()
+            .fold(main("m"), |it, (name, value)| it.note(name, value));
+        let translation = run(&[ingress.on("a", "/", "m")]);
+        let told = Some(told).filter(|it| !it.is_empty());
+        let told: Vec<_> = told
+            .map(|it| format!("metadata.annotations.{it}"))
+            .into_iter()
+            .collect();
+        assert_eq!(problems_of(&translation, "m"), told, "{notes:?}");
+        assert_eq!(show(&translation.snapshot), ["a/ (Prefix): m=100"]);
+    }
+}

@@ -63,6 +63,19 @@ fn a_name_that_is_a_host_or_an_older_alias_loses() {
 }
 
 #[test]
+fn an_alias_that_is_taken_is_told_of_once_whatever_the_hosts() {
+    let mut many = main("m").at(2).note("server-alias", "x.test,y.test");
+    for number in 0..20 {
+        many = many.on(&format!("h{number}.test"), "/", "m");
+    }
+    let translation = run(&[main("first").at(1).on("x.test", "/", "m2"), many]);
+    // One is another's host, the other a further name of the first host already.
+    let taken = "metadata.annotations.server-alias !alias-taken";
+    assert_eq!(problems_of(&translation, "m"), [taken; 2]);
+    assert_eq!(aliases(&translation), ["h0.test: y.test"]);
+}
+
+#[test]
 fn app_root_is_for_the_root_of_the_host_whatever_the_path() {
     let translation = run(&[main("m").note("app-root", "/app").on("a", "/x", "m")]);
     assert_eq!(

@@ -102,6 +102,12 @@ impl Ing {
         self
     }
 
+    /// The same with a certificate.
+    pub fn tls_of(mut self, host: &str, secret: &str) -> Self {
+        self.tls = Some(format!("[{{hosts: [{host:?}], secretName: {secret}}}]"));
+        self
+    }
+
     pub fn default_to(mut self, service: &str) -> Self {
         self.default_backend = Some(service.to_owned());
         self

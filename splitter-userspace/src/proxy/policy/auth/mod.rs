@@ -177,7 +177,7 @@ impl Asking<'_> {
                 Ok(token) => {
                     return Ok(Passed {
                         token: Some(token),
-                        verdict: None,
+                        ..Passed::default()
                     });
                 }
                 Err(refusal) => refused.add(refusal)?,
@@ -187,8 +187,8 @@ impl Asking<'_> {
             match external::admit(self, external).await {
                 Ok(verdict) => {
                     return Ok(Passed {
-                        token: None,
                         verdict: Some(verdict),
+                        ..Passed::default()
                     });
                 }
                 Err(refusal) => refused.add(refusal)?,

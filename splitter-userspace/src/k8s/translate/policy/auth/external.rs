@@ -184,6 +184,15 @@ impl<'o> Reader<'_, 'o, '_> {
         let text = url.value.trim();
         let place = Place::read(text).map_err(|what| self.close(url, what))?;
         let authorities = self.authorities()?;
+        if let Some(unused) = self.get(AUTHORITIES).filter(|_| !place.secure) {
+            self.problems.warn(
+                &self.view.subject,
+                unused.field(),
+                "auth-unused",
+                format!("{URL} is no URL of https, so nobody proves who answers"),
+                "the service is asked in cleartext, and believed",
+            );
+        }
         let verify = self.switch(VERIFY, true)?;
         let cache = self.cache()?;
         Ok(ExternalWish {

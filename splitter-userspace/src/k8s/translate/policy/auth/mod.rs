@@ -21,8 +21,10 @@ use crate::k8s::translate::golang::parse_bool;
 use crate::k8s::translate::report::Problems;
 use crate::model::{BackendFault, Guarded, ObjectRef};
 
-/// What paths of these are for must be answered whoever asks: an authority looks there whether
-/// somebody has a host (`no-auth-locations`, by its default).
+/// The key of the ConfigMap that names what paths begin with that are answered whoever asks.
+pub(in crate::k8s::translate) const OPEN_KEY: &str = "no-auth-locations";
+
+/// Its default: an authority looks there whether somebody has a host.
 const OPEN: &str = "/.well-known/acme-challenge";
 
 /// Reads the annotations.
@@ -79,9 +81,16 @@ fn report_order(view: &View<'_>, any: bool, problems: &mut Problems) {
 
 /// Whether a path is not guarded, whatever its Ingress says. Only one that means nothing but itself,
 /// also where paths are patterns.
-pub(in crate::k8s::translate) fn is_open(path: &str) -> bool {
+pub(in crate::k8s::translate) fn is_open(view: &View<'_>, path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
-    path.starts_with(OPEN) && path.bytes().all(plain)
+    let open = view.annotations.preset(OPEN_KEY).unwrap_or(OPEN);
+    path.bytes().all(plain) && open_prefixes(open).any(|open| path.starts_with(open))
+}
+
+/// The parts of the key's value, good or not.
+pub(in crate::k8s::translate) fn open_prefixes(list: &str) -> impl Iterator<Item = &str> {
+    let parts = list.split(',').map(str::trim);
+    parts.filter(|it| !it.is_empty())
 }
 
 /// `satisfy`: whether one guard is enough.
