@@ -124,3 +124,95 @@ fn names_that_make_one_text_stay_apart_in_the_truth() {
         of("a-b", "c") == 1.0 && of("a", "b-c") == 1.0
     });
 }
+
+/// Closes as soon as it has read a request.
+fn closing() -> Backend {
+    Backend::scripted(|conversation| {
+        conversation.request();
+    })
+}
+
+/// ingress-nginx has a list of times there, and observes none of them.
+#[test]
+fn a_request_that_was_tried_again_is_one_whose_times_count() {
+    const REQUESTS: usize = 12;
+    let (m, good) = (Backend::named("M"), Backend::named("C"));
+    let bad = [closing(), closing()];
+    let pods = [bad[0].addr(), bad[1].addr(), good.addr()];
+    let manifests = Manifests::new()
+        .main("main", "a.test", "/", "m")
+        .canary("canary", "a.test", "/", "c", &[ALL])
+        .service("m", &[m.addr()])
+        .service("c", &pods);
+    let splitter = Splitter::start(&manifests);
+    for _ in 0..REQUESTS {
+        assert_eq!(splitter.get("a.test", "/").text(), "C");
+    }
+    let tried: usize = bad.iter().map(|pod| pod.seen().len()).sum();
+    assert!(tried > 0, "somebody was asked in vain");
+    for family in [
+        "requests",
+        "request_duration_seconds_count",
+        "response_duration_seconds_count",
+        "header_duration_seconds_count",
+    ] {
+        let name = format!("nginx_ingress_controller_{family}");
+        let of = |canary| {
+            let labels = [("ingress", "main"), ("canary", canary)];
+            splitter.metrics().sum(&name, &labels)
+        };
+        eventually(family, || of("demo-c-80") == REQUESTS as f64);
+        assert_eq!(of(""), 0.0, "{family}");
+    }
+    assert_eq!(m.seen().len(), 0);
+}
+
+/// ingress-nginx draws for the log where nobody was asked, and counts refusals for the canary.
+#[test]
+fn what_no_pod_was_asked_for_has_no_canary() {
+    let preflight = "Origin: https://b.test\r\nAccess-Control-Request-Method: GET\r\n";
+    for (note, method, fields, status) in [
+        (("permanent-redirect", "https://b.test"), "GET", "", 301),
+        (("force-ssl-redirect", "true"), "GET", "", 308),
+        (("enable-cors", "true"), "OPTIONS", preflight, 204),
+        (("denylist-source-range", "127.0.0.0/8"), "GET", "", 403),
+        (("splitter.io/traffic-class", "north-south"), "GET", "", 403),
+        (("auth-secret", "none"), "GET", "", 503),
+        (("auth-url", "http://127.0.0.1:1/"), "GET", "", 500),
+    ] {
+        let pair = Pair::new(&[note], &[ALL]);
+        for _ in 0..5 {
+            let mut client = pair.splitter.client();
+            client.send(format!(
+                "{method} / HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n"
+            ));
+            assert_eq!(client.answer(method).status, status, "{note:?}");
+        }
+        let of = |canary| {
+            let labels = [("ingress", "main"), ("canary", canary)];
+            let name = "nginx_ingress_controller_requests";
+            pair.splitter.metrics().sum(name, &labels)
+        };
+        eventually("all are counted", || of("") == 5.0);
+        assert_eq!(of("demo-c-80"), 0.0, "{note:?}");
+        assert_eq!(pair.c.seen().len() + pair.m.seen().len(), 0, "{note:?}");
+    }
+}
+
+/// What answers after a limit, for one who has asked for too much.
+#[test]
+fn a_limit_is_no_failure_of_the_canary() {
+    let notes = [("limit-rps", "1"), ("limit-burst-multiplier", "1")];
+    let pair = Pair::new(&notes, &[ALL]);
+    let mut client = pair.splitter.client();
+    let statuses = (0..20).map(|_| client.get("a.test", "/").status);
+    let refused = statuses.filter(|status| *status == 503).count();
+    assert!(refused > 0);
+    let of = |canary, status| {
+        let labels = [("canary", canary), ("status", status)];
+        let name = "nginx_ingress_controller_requests";
+        pair.splitter.metrics().sum(name, &labels)
+    };
+    eventually("all are counted", || of("", "503") == refused as f64);
+    assert_eq!(of("demo-c-80", "503"), 0.0);
+}

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use splitter::config::Defaults;
 use splitter_tests::backend::Backend;
 use splitter_tests::client::Answer;
 use splitter_tests::instance::Splitter;
@@ -141,6 +142,28 @@ fn not_after_the_time_is_over() {
         let splitter = service(&backends, &[("proxy-next-upstream-timeout", seconds)]);
         splitter.get("a.test", "/").assert_own(502);
         assert_eq!(asked(&backends), tries, "{seconds}");
+    }
+}
+
+/// The ConfigMap says it for all, the Ingress for itself.
+#[test]
+fn defaults_hold_where_the_ingress_says_nothing() {
+    for (notes, tries) in [(&[][..], 2), (&[("proxy-next-upstream-tries", "4")], 4)] {
+        let backends: Vec<_> = (0..5).map(|_| closing()).collect();
+        let addrs: Vec<_> = backends.iter().map(Backend::addr).collect();
+        let manifests = Manifests::new()
+            .ingress("web", "a.test", "/", "Prefix", "app", notes)
+            .service("app", &addrs);
+        let splitter = Splitter::start_with(&manifests, |settings| {
+            let key = "proxy-next-upstream-tries".to_owned();
+            settings.class.defaults = Defaults {
+                values: [(key, "2".to_owned())].into(),
+                ..Defaults::default()
+            }
+            .into();
+        });
+        splitter.get("a.test", "/").assert_own(502);
+        assert_eq!(asked(&backends), tries, "{notes:?}");
     }
 }
 
