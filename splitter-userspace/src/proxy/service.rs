@@ -11,7 +11,7 @@ use http::{HeaderMap, Request, Response, StatusCode, Version, request, response}
 use hyper::body::{Body, Incoming};
 
 use super::body::{AnswerBody, RequestBody};
-use super::client::{Client, text_value};
+use super::client::{Client, Protocol, text_value};
 use super::codec::{Added, BodyLength, Head, Outgoing};
 use super::fallback::{self, Kept};
 use super::fault::Fault;
@@ -449,7 +449,13 @@ fn answer(
     let policy = journal.location().and_then(|it| it.policy.as_deref());
     let pace = policy.and_then(|policy| policy.pace);
     let body = match from {
-        From::Http1(upstream) => AnswerBody::stream(upstream, worker.pool(), journal),
+        From::Http1(upstream) => {
+            let body = AnswerBody::stream(upstream, worker.pool(), journal);
+            match client.protocol() {
+                Protocol::Http1 if pace.is_none() => body.piped(&client.socket, worker.pipes()),
+                _ => body,
+            }
+        }
         From::Http2(body, hold) => AnswerBody::http2(body, hold, journal),
     };
     Ok(Response::from_parts(parts, body.paced(pace)))

@@ -18,11 +18,12 @@ use super::limiter::Limiter;
 use super::listen::{Acceptor, Local, Sockets};
 use super::mirror::Mirrors;
 use super::policy::Gatekeeper;
+use super::socket::Pipes;
 use super::worker::{Classes, Worker, WorkerParts};
 use crate::auth::Guards;
 use crate::config::{Limits, RealIp, Timeouts};
 use crate::routing::{Live, WeightSource};
-use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, INTERIM_ANSWERS, Registry};
+use crate::telemetry::{AccessLog, ENDPOINT_EJECTIONS, INTERIM_ANSWERS, PIPES, Registry};
 use crate::tls::Certificates;
 
 /// How long an accept loop rests when the process has no descriptor left.
@@ -225,6 +226,10 @@ impl Thread {
                 .registry
                 .counter(&ENDPOINT_EJECTIONS, &[("pool", self.config.name)]),
             mirrors: Mirrors::new(&self.registry, self.config.name),
+            pipes: Pipes::new(["taken", "failed"].map(|result| {
+                let labels = [("pool", self.config.name), ("result", result)];
+                self.registry.counter(&PIPES, &labels)
+            })),
             interim: ["passed", "dropped"].map(|result| {
                 let labels = [("pool", self.config.name), ("result", result)];
                 self.registry.counter(&INTERIM_ANSWERS, &labels)

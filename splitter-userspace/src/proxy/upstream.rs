@@ -20,13 +20,17 @@ use super::clock::Clock;
 use super::codec::{Broken, Chunks, Head, HeadParser, Invalid, Length, Outgoing, Sending, Step};
 use super::flush::Flusher;
 use super::io::Wire;
-use super::socket::{HandshakeError, Socket};
+use super::socket::{HandshakeError, PIPE, Pipe, Socket};
 use super::terms::Terms;
 use super::tunnel::Tunnel;
 
 /// How much is read at once, in bytes: more after a read that was filled, as a large body comes.
 const READ: usize = 8 * 1024;
 const READ_MAX: usize = 256 * 1024;
+
+/// From how many bytes that are still to come a pipe is cheaper than copies, which cost a system call
+/// less.
+const PIPED: u64 = 32 * 1024;
 
 /// How many interim answers (1xx) one answer may have.
 const INTERIM_MAX: u32 = 16;
@@ -338,6 +342,52 @@ impl Upstream {
                 });
             }
         }
+    }
+
+    /// Whether what comes next of the body is worth going through a pipe.
+    pub fn is_pipeable(&self) -> bool {
+        let long = matches!(self.reading, Reading::Known(left) if left >= PIPED);
+        long && self.buf.is_empty() && !self.socket().is_secure()
+    }
+
+    /// The next frame of the answer's body, which stands for bytes in `pipe`: see
+    /// [`Self::is_pipeable`].
+    pub fn poll_piped(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let polled = self.poll_pull(cx, pipe);
+        if let Poll::Ready(Err(_)) = polled {
+            self.keep = false;
+        }
+        polled.map(|pulled| Some(pulled.map(|n| Frame::data(Pipe::stand_in(n)))))
+    }
+
+    fn poll_pull(&mut self, cx: &mut Context<'_>, pipe: &Pipe) -> Poll<Result<usize, Broken>> {
+        self.poll_sending(cx)?;
+        ready!(pipe.poll_empty(cx));
+        let Reading::Known(left) = self.reading else {
+            return Poll::Ready(Err(Broken::Cut));
+        };
+        let most = usize::try_from(left).map_or(PIPE, |left| left.min(PIPE));
+        let socket = self.wire.socket();
+        let polled = socket.poll_pull(cx, pipe, most);
+        match &polled {
+            Poll::Pending if socket.has_deadline() => {}
+            Poll::Pending => socket.wait_while_moving(self.timeout),
+            Poll::Ready(_) => socket.wait_for_ever(),
+        }
+        let pulled = ready!(polled)?;
+        if pulled == 0 {
+            self.reading = Reading::Over;
+            return Poll::Ready(Err(Broken::Cut));
+        }
+        self.reading = match left - pulled as u64 {
+            0 => Reading::Over,
+            left => Reading::Known(left),
+        };
+        Poll::Ready(Ok(pulled))
     }
 
     /// What has come of the body.

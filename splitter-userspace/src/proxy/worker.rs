@@ -25,6 +25,7 @@ use super::limiter::Limiter;
 use super::mirror::Mirrors;
 use super::policy::Gatekeeper;
 use super::pool::UpstreamPool;
+use super::socket::Pipes;
 use super::terms::Terms;
 use super::upstream::Upstream;
 use crate::auth::Guards;
@@ -104,6 +105,8 @@ pub struct WorkerParts {
     pub ejections: Counter,
     /// Copies of requests.
     pub mirrors: Mirrors,
+    /// Pipes for long answers.
+    pub pipes: Pipes,
     /// Counts interim answers (1xx) that are passed on, and those that are not.
     pub interim: [Counter; 2],
 }
@@ -122,6 +125,7 @@ pub struct Worker {
     clock: Rc<Clock>,
     flusher: Rc<Flusher>,
     pool: Rc<UpstreamPool>,
+    pipes: Rc<Pipes>,
     http2: Rc<Http2Pool>,
     timeouts: Rc<Timeouts>,
     limits: Limits,
@@ -161,6 +165,7 @@ impl Worker {
             http2: Http2Pool::new(&clock, &flusher, &parts.timeouts),
             clock,
             flusher,
+            pipes: Rc::new(parts.pipes),
             pool: Rc::new(UpstreamPool::new(
                 parts.limits.upstream_idle_per_endpoint,
                 parts.timeouts.upstream_idle,
@@ -406,6 +411,11 @@ impl Worker {
     /// The kept connections.
     pub fn pool(&self) -> &Rc<UpstreamPool> {
         &self.pool
+    }
+
+    /// Pipes for long answers.
+    pub fn pipes(&self) -> &Rc<Pipes> {
+        &self.pipes
     }
 
     /// The HTTP/2 connections to Endpoints.

@@ -92,6 +92,9 @@ struct LoadAttr {
     log: u64,
     kernel_version: u32,
     flags: u32,
+    name: [u8; 16],
+    ifindex: u32,
+    attach: u32,
 }
 
 /// An XDP program that lets everything pass and does nothing else: what others are measured by.
@@ -100,11 +103,26 @@ struct LoadAttr {
 /// Without the rights.
 pub fn pass_program() -> io::Result<OwnedFd> {
     const XDP: u32 = 6;
-    // r0 = XDP_PASS; exit
-    let code = [0x0000_0002_0000_00b7u64, 0x0000_0000_0000_0095];
+    returning(XDP, 37, XDP_PASS)
+}
+
+/// The same for sk_lookup: it leaves every look-up to the kernel.
+///
+/// # Errors
+/// Without the rights.
+pub fn pass_lookup() -> io::Result<OwnedFd> {
+    const SK_LOOKUP: u32 = 30;
+    const SK_PASS: u32 = 1;
+    returning(SK_LOOKUP, 36, SK_PASS)
+}
+
+/// A program that returns a number. Kind of program and of attachment are the kernel's numbers.
+fn returning(kind: u32, attach: u32, number: u32) -> io::Result<OwnedFd> {
+    // r0 = number; exit
+    let code = [u64::from(number) << 32 | 0xb7, 0x95];
     let license = *b"GPL\0";
     let mut attr = LoadAttr {
-        kind: XDP,
+        kind,
         instructions: code.len() as u32,
         code: code.as_ptr().addr() as u64,
         license: license.as_ptr().addr() as u64,
@@ -113,6 +131,9 @@ pub fn pass_program() -> io::Result<OwnedFd> {
         log: 0,
         kernel_version: 0,
         flags: 0,
+        name: [0; 16],
+        ifindex: 0,
+        attach,
     };
     let fd = bpf(BPF_PROG_LOAD, &mut attr)?;
     // SAFETY: the kernel has just made the descriptor, and nobody else knows it.

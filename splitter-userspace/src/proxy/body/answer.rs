@@ -12,6 +12,7 @@ use crate::proxy::http2::Hold;
 use crate::proxy::journal::Journal;
 use crate::proxy::policy::Pacer;
 use crate::proxy::pool::UpstreamPool;
+use crate::proxy::socket::{Pipe, Pipes, Socket};
 use crate::proxy::upstream::Upstream;
 
 /// An answer's body, from the backend (or from us) to the client.
@@ -22,6 +23,32 @@ pub struct AnswerBody {
     journal: Option<Box<Journal>>,
 }
 
+/// How long an answer must be for a pipe to be fetched, in bytes.
+const WORTH_A_PIPE: u64 = 64 * 1024;
+
+/// A pipe that leads to a client.
+struct Piped {
+    pipe: Rc<Pipe>,
+    client: Rc<Socket>,
+}
+
+impl Piped {
+    fn new(pipe: Rc<Pipe>, client: &Rc<Socket>) -> Self {
+        client.set_pipe(&pipe);
+        Piped {
+            pipe,
+            client: client.clone(),
+        }
+    }
+}
+
+impl Drop for Piped {
+    fn drop(&mut self) {
+        // Else it does so when it has sent what is left in it.
+        self.client.leave_pipe();
+    }
+}
+
 enum Source {
     /// All of it, or nothing more.
     Whole(Bytes),
@@ -29,6 +56,8 @@ enum Source {
     Stream {
         upstream: Box<Upstream>,
         pool: Rc<UpstreamPool>,
+        /// Through which what is long goes past this process.
+        pipe: Option<Piped>,
     },
     /// As the backend sends it on a stream.
     Http2 { body: Incoming, hold: Hold },
@@ -57,7 +86,11 @@ impl AnswerBody {
         }
         let pool = pool.clone();
         AnswerBody {
-            source: Source::Stream { upstream, pool },
+            source: Source::Stream {
+                upstream,
+                pool,
+                pipe: None,
+            },
             pacer: None,
             journal: Some(journal),
         }
@@ -70,6 +103,20 @@ impl AnswerBody {
             pacer: None,
             journal: Some(journal),
         }
+    }
+
+    /// The same answer, by a pipe to `client` as far as that is possible: HTTP/1 in the clear.
+    pub fn piped(mut self, client: &Rc<Socket>, pipes: &Rc<Pipes>) -> Self {
+        if let Source::Stream { upstream, pipe, .. } = &mut self.source
+            && upstream.left().is_some_and(|left| left >= WORTH_A_PIPE)
+            && !upstream.socket().is_secure()
+            && !client.is_secure()
+            // The end of the answer before this one may still be in a pipe.
+            && !client.has_pipe()
+        {
+            *pipe = pipes.take().map(|taken| Piped::new(taken, client));
+        }
+        self
     }
 
     /// The same answer, no faster than this.
@@ -106,6 +153,11 @@ impl AnswerBody {
         match &mut self.source {
             Source::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Source::Stream {
+                upstream,
+                pipe: Some(piped),
+                ..
+            } if upstream.is_pipeable() => upstream.poll_piped(cx, &piped.pipe),
             Source::Stream { upstream, .. } => upstream.poll_frame(cx),
             Source::Http2 { body, hold } => {
                 let frame = ready!(hold.poll_frame(cx, body));
@@ -118,7 +170,7 @@ impl AnswerBody {
     fn release(&mut self) {
         let over = matches!(&self.source, Source::Stream { upstream, .. } if upstream.is_over());
         if over
-            && let Source::Stream { upstream, pool } =
+            && let Source::Stream { upstream, pool, .. } =
                 std::mem::replace(&mut self.source, Source::Whole(Bytes::new()))
         {
             pool.put(upstream);

@@ -13,24 +13,27 @@
 mod connect;
 mod deadline;
 mod held;
+mod pipe;
 mod session;
+mod write;
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::io::{self, IoSlice};
+use std::io;
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::RecvFlags;
 use tokio::io::unix::AsyncFd;
 
 use super::clock::{Clock, Tick};
 use super::flush::Flusher;
 use held::Held;
 pub use held::{HOLD, HOLD_MAX};
+pub use pipe::{PIPE, Pipe, Pipes};
 pub use session::{HandshakeError, Session};
 
 /// How a flush ended.
@@ -65,6 +68,8 @@ pub struct Socket {
     /// Whether what is held is the last that is sent.
     closing: Cell<bool>,
     held: RefCell<Held>,
+    /// Where bytes come from that are sent without having been here.
+    source: RefCell<Option<Rc<Pipe>>>,
     dirty: Cell<bool>,
     blocked: Cell<bool>,
     error: RefCell<Option<io::Error>>,
@@ -101,6 +106,7 @@ impl Socket {
             lazy: Cell::new(false),
             closing: Cell::new(false),
             held: RefCell::default(),
+            source: RefCell::default(),
             dirty: Cell::new(false),
             blocked: Cell::new(false),
             error: RefCell::default(),
@@ -145,7 +151,31 @@ impl Socket {
         cx: &mut Context<'_>,
         buf: &mut [MaybeUninit<u8>],
     ) -> Poll<io::Result<usize>> {
-        let offered = buf.len();
+        self.poll_take(cx, Some(buf.len()), || {
+            let received = rustix::net::recv(&self.stream, &mut *buf, RecvFlags::empty());
+            received.map(|(init, _)| init.0.len())
+        })
+    }
+
+    /// Moves up to `most` bytes from the wire into a pipe. `Ready(Ok(0))` is the end of the stream.
+    /// Not where there is TLS, and not into a pipe that is not empty.
+    pub fn poll_pull(
+        &self,
+        cx: &mut Context<'_>,
+        pipe: &Pipe,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        // A pipe that is full of small pieces takes less than there is.
+        self.poll_take(cx, None, || pipe.pull(self, most))
+    }
+
+    /// Takes once from the wire; less than `offered` shows that the kernel has nothing more.
+    fn poll_take(
+        &self,
+        cx: &mut Context<'_>,
+        offered: Option<usize>,
+        mut take: impl FnMut() -> Result<usize, rustix::io::Errno>,
+    ) -> Poll<io::Result<usize>> {
         loop {
             if self.expired.get() {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -164,10 +194,9 @@ impl Socket {
                     }
                 }
             }
-            match rustix::net::recv(&self.stream, &mut *buf, RecvFlags::empty()) {
-                Ok((init, _)) => {
-                    let n = init.0.len();
-                    if 0 < n && n < offered {
+            match take() {
+                Ok(n) => {
+                    if 0 < n && offered.is_some_and(|offered| n < offered) {
                         self.readable.set(false);
                         if let Some(guard) = &mut guard {
                             guard.clear_ready();
@@ -215,213 +244,6 @@ impl Socket {
         }
     }
 
-    /// Takes `bufs` to send: holds what is small, sends what is large. Never takes part of a slice
-    /// and fails; `Ready(Ok(n))` means that `n` bytes are taken.
-    pub fn poll_write(
-        self: &Rc<Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.take_error()?;
-        if let Some(session) = self.session.get() {
-            return self.poll_encrypt(session, cx, bufs);
-        }
-        let len: usize = bufs.iter().map(|buf| buf.len()).sum();
-        let mut held = self.held.borrow_mut();
-        let pending = held.pending().len();
-        if pending + len <= HOLD || (self.blocked.get() && pending + len <= HOLD_MAX) {
-            for buf in bufs {
-                held.bytes.extend_from_slice(buf);
-            }
-            drop(held);
-            self.mark_dirty();
-            return Poll::Ready(Ok(len));
-        }
-        if self.blocked.get() {
-            remember(&self.write_waker, cx.waker());
-            return Poll::Pending;
-        }
-        match self.send(held.pending(), bufs) {
-            Ok(sent) => {
-                let own = sent.min(pending);
-                held.consume(own);
-                drop(held);
-                if sent < pending + len {
-                    self.block();
-                }
-                if sent > own {
-                    return Poll::Ready(Ok(sent - own));
-                }
-            }
-            Err(rustix::io::Errno::AGAIN) => {
-                drop(held);
-                self.block();
-            }
-            Err(e) => return Poll::Ready(Err(e.into())),
-        }
-        remember(&self.write_waker, cx.waker());
-        Poll::Pending
-    }
-
-    /// One gathering write of what is held and what comes after it.
-    fn send(&self, held: &[u8], bufs: &[IoSlice<'_>]) -> Result<usize, rustix::io::Errno> {
-        const SLICES: usize = 16;
-        let mut slices = [IoSlice::new(&[]); SLICES];
-        let mut used = 0;
-        let parts = std::iter::once(held).chain(bufs.iter().map(|buf| &**buf));
-        for (slot, part) in slices.iter_mut().zip(parts.filter(|part| !part.is_empty())) {
-            *slot = IoSlice::new(part);
-            used += 1;
-        }
-        let slices = slices.get(..used).unwrap_or_default();
-        loop {
-            let sent = match slices {
-                // Most sends have one slice, for which this call is cheaper.
-                [slice] => rustix::net::send(&self.stream, slice, self.flags()),
-                slices => rustix::net::sendmsg(
-                    &self.stream,
-                    slices,
-                    &mut rustix::net::SendAncillaryBuffer::default(),
-                    self.flags(),
-                ),
-            };
-            if sent != Err(rustix::io::Errno::INTR) {
-                if sent.is_ok() {
-                    self.sent.set(true);
-                    self.progress();
-                    self.send_deadline.set(0);
-                }
-                return sent;
-            }
-        }
-    }
-
-    /// The last bytes wait in the kernel for the end of the stream, which then goes with them.
-    fn flags(&self) -> SendFlags {
-        match self.closing.get() {
-            true => SendFlags::NOSIGNAL | SendFlags::MORE,
-            false => SendFlags::NOSIGNAL,
-        }
-    }
-
-    fn mark_dirty(self: &Rc<Self>) {
-        if !self.dirty.replace(true) && !self.blocked.get() {
-            self.flusher.push(self.clone());
-        }
-    }
-
-    fn block(self: &Rc<Self>) {
-        if !self.set_blocked() {
-            self.flusher.push_blocked(self.clone());
-        }
-    }
-
-    /// Notes that the kernel takes no more, and since when; returns whether that was known.
-    fn set_blocked(&self) -> bool {
-        if self.send_deadline.get() == 0 {
-            self.send_deadline
-                .set(self.clock.after(self.send_timeout.get()));
-        }
-        self.blocked.replace(true)
-    }
-
-    /// The flusher's call at the end of the turn.
-    pub fn flush_dirty(&self) -> Progress {
-        if self.blocked.get() {
-            // Already in the other list.
-            return Progress::Done;
-        }
-        let progress = self.flush_held();
-        if progress == Progress::Blocked {
-            self.set_blocked();
-        }
-        progress
-    }
-
-    /// The flusher's call while the kernel took no more.
-    pub fn poll_blocked(&self, cx: &mut Context<'_>) -> Progress {
-        let writable = self.registered().map(|fd| fd.poll_write_ready(cx));
-        match writable {
-            Ok(Poll::Pending) if !self.expired.get() => return Progress::Blocked,
-            Ok(Poll::Pending) => self.fail(io::ErrorKind::TimedOut.into()),
-            Ok(Poll::Ready(Ok(mut guard))) => {
-                self.blocked.set(false);
-                if self.flush_held() == Progress::Blocked {
-                    self.set_blocked();
-                    guard.clear_ready();
-                    // Asked again, so that the next event wakes the flusher.
-                    return self.poll_blocked(cx);
-                }
-                guard.retain_ready();
-            }
-            Ok(Poll::Ready(Err(e))) | Err(e) => self.fail(e),
-        }
-        self.blocked.set(false);
-        wake(&self.write_waker);
-        Progress::Done
-    }
-
-    fn flush_held(&self) -> Progress {
-        self.dirty.set(false);
-        if let Some(session) = self.session.get() {
-            return self.flush_session(session);
-        }
-        loop {
-            let mut held = self.held.borrow_mut();
-            if held.pending().is_empty() {
-                return Progress::Done;
-            }
-            match self.send(held.pending(), &[]) {
-                Ok(sent) => held.consume(sent),
-                Err(rustix::io::Errno::AGAIN) => return Progress::Blocked,
-                Err(e) => {
-                    drop(held);
-                    self.fail(e.into());
-                    return Progress::Done;
-                }
-            }
-        }
-    }
-
-    /// Breaks the connection: the next call says why.
-    fn fail(&self, error: io::Error) {
-        self.drop_held();
-        *self.error.borrow_mut() = Some(error);
-        wake(&self.write_waker);
-        wake(&self.read_waker);
-    }
-
-    fn take_error(&self) -> io::Result<()> {
-        match self.error.borrow_mut().take() {
-            Some(e) => Err(e),
-            None => Ok(()),
-        }
-    }
-
-    /// Sends all that is held, waiting if need be.
-    pub fn poll_drained(self: &Rc<Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.take_error()?;
-        if !self.blocked.get() && self.flush_held() == Progress::Blocked {
-            self.block();
-        }
-        self.take_error()?;
-        if self.blocked.get() {
-            remember(&self.write_waker, cx.waker());
-            return Poll::Pending;
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Sends all that is held, then the end of the stream.
-    pub fn poll_shutdown(self: &Rc<Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.announce_end();
-        ready!(self.poll_drained(cx))?;
-        Poll::Ready(match self.stream.shutdown(std::net::Shutdown::Write) {
-            Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(()),
-            result => result,
-        })
-    }
-
     /// Has the kernel notice when the peer is gone without a word.
     pub fn probe_peer(&self) {
         if let Err(e) = socket2::SockRef::from(&self.stream.as_fd()).set_keepalive(true) {
@@ -461,6 +283,11 @@ impl Socket {
         if self.lazy.get() && self.is_unregistered() {
             self.set_lazy(false);
         }
+    }
+
+    /// Whether there is TLS between its users and the wire.
+    pub fn is_secure(&self) -> bool {
+        self.session.get().is_some()
     }
 
     /// Whether nothing has come since the last read, as far as the reactor knows.

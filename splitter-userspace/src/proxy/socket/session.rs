@@ -329,7 +329,7 @@ impl io::Write for Wire<'_> {
     }
 
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-        Ok(self.0.send(&[], bufs)?)
+        Ok(self.0.send(&[], bufs, false)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
