@@ -9,11 +9,11 @@ pub type Text<const N: usize> = [i8; N];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct SplitName {
-    /// Host name, `*.suffix`, or `*` for any.
+    /// Host name, `*.suffix`, or `*` for any; `service/NAMESPACE/NAME` for a Service.
     pub host: Text<256>,
-    /// Path as written.
+    /// Path as written; `:PORT` of a Service.
     pub path: Text<256>,
-    /// `Exact` or `Prefix`.
+    /// `Exact`, `Prefix` or `Regex`; `TCP` or `UDP` of a Service's port.
     pub kind: Text<8>,
     /// `stable`, then the Services of the canaries; empty past the last.
     pub variants: [Text<64>; MAX_VARIANTS],

@@ -167,6 +167,29 @@ pub struct ClassSettings {
     pub upstream_tls_verify: bool,
     /// Ingresses may leave TLS to their pods (`--enable-ssl-passthrough`), default false.
     pub ssl_passthrough: bool,
+    /// Ports of the node that lead to Services.
+    pub l4: L4Settings,
+}
+
+/// Which ports of the node lead to Services, by ConfigMaps of ingress-nginx.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct L4Settings {
+    /// The ConfigMap of TCP ports (`--tcp-services-configmap`).
+    pub tcp_services: Option<NamespacedName>,
+    /// The ConfigMap of UDP ports (`--udp-services-configmap`).
+    pub udp_services: Option<NamespacedName>,
+    /// TCP addresses that the process itself listens on, by the flag that says so.
+    pub taken: Vec<(&'static str, SocketAddr)>,
+}
+
+impl L4Settings {
+    /// The ConfigMaps, each once, and what they are called.
+    pub fn config_maps(&self) -> Vec<(&'static str, NamespacedName)> {
+        let udp = self.udp_services.clone().map(|it| ("udp-services", it));
+        let udp = udp.filter(|(_, it)| self.tcp_services.as_ref() != Some(it));
+        let tcp = self.tcp_services.clone().map(|it| ("tcp-services", it));
+        tcp.into_iter().chain(udp).collect()
+    }
 }
 
 impl Default for ClassSettings {
@@ -183,6 +206,7 @@ impl Default for ClassSettings {
             strict_nginx: false,
             upstream_tls_verify: false,
             ssl_passthrough: false,
+            l4: L4Settings::default(),
         }
     }
 }
@@ -255,6 +279,30 @@ impl Default for Limits {
             max_headers: 100,
             upstream_idle_per_endpoint: 320,
             max_body_bytes: 1024 * 1024,
+        }
+    }
+}
+
+/// What there may be of connections where no HTTP is looked at, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct L4Limits {
+    /// Connections of one worker, default 16,384; further ones are reset.
+    pub max_connections: usize,
+    /// For which a connection is kept without a byte either way, default 10 min as in ingress-nginx.
+    pub idle: Duration,
+    /// UDP sessions of one worker, default 16,384; datagrams of further ones are dropped.
+    pub max_sessions: usize,
+    /// For which a UDP session is kept without a datagram either way, default 30 s.
+    pub udp_idle: Duration,
+}
+
+impl Default for L4Limits {
+    fn default() -> Self {
+        L4Limits {
+            max_connections: 16_384,
+            idle: Duration::from_secs(600),
+            max_sessions: 16_384,
+            udp_idle: Duration::from_secs(30),
         }
     }
 }
@@ -340,6 +388,8 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// How much there may be of things.
     pub limits: Limits,
+    /// The same for connections where no HTTP is looked at.
+    pub l4: L4Limits,
     /// Who this instance is.
     pub identity: Identity,
     /// How it takes the place of another instance, and makes room for the next.
@@ -384,6 +434,18 @@ pub enum AfterHandOver {
 }
 
 impl Settings {
+    /// The TCP addresses that the process itself listens on, by the flag that says so; those whose port
+    /// the kernel chooses are not known beforehand.
+    pub fn taken(&self) -> Vec<(&'static str, SocketAddr)> {
+        let http = self.http.iter().map(|addr| ("--http", *addr));
+        let https = self.https.iter().map(|addr| ("--https", *addr));
+        let webhook = self.webhook.iter().map(|it| ("--webhook", it.addr));
+        let all = http.chain(https).chain([("--admin", self.admin)]);
+        all.chain(webhook)
+            .filter(|(_, it)| it.port() != 0)
+            .collect()
+    }
+
     /// The default of `--hsts`, as ingress-nginx's.
     pub const HSTS: &str = "max-age=31536000; includeSubDomains";
 }

@@ -225,6 +225,7 @@ pub(crate) fn settings(dir: &Path) -> Settings {
             max_body_bytes: 0,
             ..Limits::default()
         },
+        l4: splitter::config::L4Limits::default(),
         identity: Identity::default(),
         hand_over: HandOver::default(),
         probe_socket: None,

@@ -64,6 +64,7 @@ async fn admin() -> Admin {
         problems,
         weights: slots.clone(),
         steering: watch::channel(serde_json::json!({"mode": "none"})).1,
+        l4: splitter::telemetry::L4Stats::default(),
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     Admin {

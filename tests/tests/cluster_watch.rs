@@ -310,6 +310,34 @@ fn settings_of_the_process_are_those_of_its_start() {
     });
 }
 
+#[test]
+fn config_maps_that_open_ports_are_followed() {
+    let (api, backend) = cluster();
+    let port = {
+        let held = std::net::TcpListener::bind("[::]:0").unwrap();
+        held.local_addr().unwrap().port().to_string()
+    };
+    let tcp = |entries: &Value| json!({"metadata": {"name": "tcp", "namespace": "ingress"}, "data": entries});
+    let (mut settings, mut cluster) = settings(&api);
+    settings.class.l4.tcp_services = Some("ingress/tcp".parse().unwrap());
+    cluster.config_maps = settings.class.l4.config_maps();
+    // Without it nothing else waits.
+    let splitter = ClusterSplitter::start((settings, cluster));
+    assert_eq!(splitter.get("a.test").text(), "web");
+    assert_eq!(splitter.problems("tcp"), ["configmap-not-found"]);
+    api.put(CONFIG_MAPS, &tcp(&json!({port.as_str(): "shop/web:80"})));
+    let addr: SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
+    eventually("the port is open", || {
+        std::net::TcpStream::connect(addr).is_ok()
+    });
+    assert_eq!(client::get(addr, "whoever", "/").text(), "web");
+    assert_eq!(backend.last().field("host"), Some("whoever"));
+    api.put(CONFIG_MAPS, &tcp(&json!({})));
+    eventually("the port is closed", || {
+        std::net::TcpStream::connect(addr).is_err()
+    });
+}
+
 const ALL_MAPS: &str = "/api/v1/configmaps";
 
 /// An Ingress whose answers have the fields of the ConfigMap `name`.

@@ -116,6 +116,8 @@ fn settings(path: &Path) -> ClassSettings {
             "annotationsPrefix" => settings.annotations_prefix = text(),
             "strictNginx" => settings.strict_nginx = value.as_bool().unwrap(),
             "withoutClass" => settings.without_class = value.as_bool().unwrap(),
+            "tcpServices" => settings.l4.tcp_services = Some(text().parse().unwrap()),
+            "udpServices" => settings.l4.udp_services = Some(text().parse().unwrap()),
             "controllers" => {
                 let all = value.as_sequence().unwrap();
                 settings.controllers = all

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::model::Problem;
 use crate::routing::{Live, WeightSource};
-use crate::telemetry::Registry;
+use crate::telemetry::{L4Stats, Registry};
 
 pub use readiness::{Readiness, ReadyGuard};
 pub use server::{HEADER_TIMEOUT, LIFETIME, Listener, MAX_CONNECTIONS, MAX_HEAD_BYTES, serve};
@@ -35,4 +35,6 @@ pub struct AdminState {
     pub weights: Arc<dyn WeightSource>,
     /// How connections reach the pools, shown in `/config_dump` as it is.
     pub steering: watch::Receiver<serde_json::Value>,
+    /// What was counted where no HTTP is looked at.
+    pub l4: L4Stats,
 }

@@ -2,7 +2,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::model::Severity;
 use crate::routing::{Live, WeightSource};
-use crate::telemetry::{Gauge, Labels, PROBLEMS, Registry, Text, VARIANT_WEIGHT};
+use crate::telemetry::{
+    Gauge, L4_WEIGHT, Labels, PROBLEMS, Registry, Text, VARIANT_WEIGHT, l4_labels,
+};
 
 use super::{AdminState, dump};
 
@@ -36,6 +38,7 @@ impl Scrape {
         }
         let mut text = state.registry.page();
         variant_weights(&live, state.weights.as_ref(), &mut text);
+        service_weights(&live, state.weights.as_ref(), &mut text);
         // Only now: the page above showed the last counts of what goes.
         if self.pruned.swap(live.generation, Ordering::Relaxed) != live.generation {
             state.registry.prune(&live.snapshot);
@@ -61,6 +64,27 @@ fn variant_weights(live: &Live, weights: &dyn WeightSource, text: &mut Text) {
             labels.push_location(&location.key);
             labels.push("variant", name);
             text.sample(&VARIANT_WEIGHT, &labels, u64::from(weight));
+        }
+    }
+}
+
+/// The same beside `splitter_l4_connections_total`.
+fn service_weights(live: &Live, weights: &dyn WeightSource, text: &mut Text) {
+    let mut split = live
+        .l4
+        .iter()
+        .filter(|it| it.service.variants.len() > 1)
+        .peekable();
+    if split.peek().is_none() {
+        return;
+    }
+    text.family(&L4_WEIGHT);
+    for it in split {
+        let values = weights.weights(it.slot).values;
+        for (variant, weight) in it.service.variants.iter().zip(values) {
+            let mut labels = l4_labels(&L4_WEIGHT, text, &it.service.key);
+            labels.push("variant", &variant.name);
+            text.sample(&L4_WEIGHT, &labels, u64::from(weight));
         }
     }
 }

@@ -30,9 +30,9 @@ use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
 use crate::k8s::{Names, Served};
 use crate::names::NameResolver;
-use crate::proxy::{Drain, Limiter};
+use crate::proxy::{Drain, L4Config, L4Ports, Limiter};
 use crate::routing::WeightSource;
-use crate::telemetry::{AccessLog, ControllerLabels, LIMIT_EVICTIONS, Registry};
+use crate::telemetry::{AccessLog, ControllerLabels, L4Stats, LIMIT_EVICTIONS, Registry};
 use crate::webhook::{self, Webhook};
 use certificates::CertPublisher;
 use feed::Feed;
@@ -81,7 +81,8 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
-    privileges::serve(instance.steering.has_pools());
+    let ports = !instance.settings.class.l4.config_maps().is_empty();
+    privileges::serve(instance.steering.has_pools(), ports);
     instance
         .serve(async {
             tokio::select! {
@@ -100,6 +101,8 @@ pub struct Instance {
     names: NameResolver,
     steering: Steering,
     pools: Pools,
+    ports: L4Ports,
+    stats: L4Stats,
     admin: SocketAddr,
     readiness: Readiness,
     log: AccessLog,
@@ -115,6 +118,7 @@ impl Instance {
     /// # Errors
     /// As [`run`].
     pub async fn start(mut settings: Settings) -> anyhow::Result<Self> {
+        settings.class.l4.taken = settings.taken();
         let registry = registry(&settings);
         let log = privileges::without(|| {
             AccessLog::start(&settings.access_log, settings.log_format, &registry)
@@ -161,6 +165,9 @@ impl Instance {
                 ));
             }
         }
+        let stats = L4Stats::default();
+        let counted = stats.clone();
+        registry.collect(move |text| counted.write(text));
         steering.note(&readiness);
         let (read, listening) = (readiness.guard(feed.name()), readiness.guard("listeners"));
         let state = AdminState {
@@ -170,6 +177,7 @@ impl Instance {
             problems: publisher.problems(),
             weights: weights.clone(),
             steering: steering.description(),
+            l4: stats.clone(),
         };
         let probes = succession::answer_probes(settings.probe_socket.as_ref(), state.clone())?;
         // Its copy stays until it is handed over, or this instance stops.
@@ -213,7 +221,16 @@ impl Instance {
         drop(read);
 
         warn_of_trust(&settings);
+        let mut ports = L4Ports::new(match steering.has_pools() {
+            true => settings.dataplane.pools[0].workers,
+            false => settings.workers,
+        });
         let common = Common {
+            l4: L4Config {
+                open: ports.subscribe(),
+                stats: stats.clone(),
+                limits: settings.l4,
+            },
             settings: &settings,
             live: &live,
             certificates: &certificates,
@@ -225,6 +242,8 @@ impl Instance {
             log: &log,
         };
         let mut pools = Pools::start(&common, &mut steering, taken.as_mut())?;
+        let shared = taken.is_some();
+        publisher.opened(ports.follow(&live.borrow().snapshot.l4, shared));
         if let Some(taken) = taken {
             succession::settle(taken, &mut steering, &readiness).await;
         }
@@ -244,6 +263,8 @@ impl Instance {
             names,
             steering,
             pools,
+            ports,
+            stats,
             admin: admin_addr,
             readiness,
             log,
@@ -289,6 +310,7 @@ impl Instance {
                 _ = look.tick() => {
                     self.publisher.look_at_overrides();
                     self.publisher.look_at_secrets();
+                    self.follow_ports();
                 }
                 _ = refresh.tick() => self.steering.refresh(&self.readiness),
                 event = self.succession.next() => {
@@ -312,6 +334,7 @@ impl Instance {
         // First, so that nobody is led to a listener that is about to close.
         self.steering.withdraw(self.pools.addrs());
         self.succession.close();
+        self.ports.close();
         let deadline = self.settings.drain_timeout;
         let grace = match given {
             true => IDLE_GRACE.min(deadline / 2),
@@ -348,12 +371,25 @@ impl Instance {
         let (feed, steering, names) = (&mut self.feed, &mut self.steering, &mut self.names);
         let publisher = &mut self.publisher;
         match reload(feed, &self.settings, publisher, steering, names).await {
-            Ok(served) => self.feed.serves(served),
+            Ok(served) => {
+                self.feed.serves(served);
+                self.follow_ports();
+            }
             Err(error) => {
                 tracing::error!(error = format!("{error:#}"), "the state stays as it was");
                 self.publisher.failed();
             }
         }
+    }
+}
+
+impl Instance {
+    /// Opens the ports that are asked for, those again that could not be opened, and closes the others.
+    fn follow_ports(&mut self) {
+        let snapshot = self.publisher.snapshot();
+        self.publisher
+            .opened(self.ports.follow(&snapshot.l4, false));
+        self.stats.keep(&snapshot.l4);
     }
 }
 

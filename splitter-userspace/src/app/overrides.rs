@@ -45,11 +45,14 @@ impl Overrides {
     }
 }
 
-/// The Location that has a slot; empty when it is gone.
+/// The Location or Service port that has a slot; empty when it is gone.
 fn name(live: &Live, slot: SlotId) -> String {
     let index = live.slots.iter().position(|other| *other == slot);
     let location = index.and_then(|index| live.snapshot.locations.get(index));
-    location.map_or_else(String::new, |location| location.key.to_string())
+    let service = live.l4.iter().find(|it| it.slot == slot);
+    let service = service.map(|it| it.service.key.to_string());
+    let location = location.map(|location| location.key.to_string());
+    location.or(service).unwrap_or_default()
 }
 
 /// `80/20`.

@@ -13,7 +13,7 @@ use super::privileges;
 use super::steering::Steering;
 use crate::auth::Guards;
 use crate::config::{PoolSettings, RealIp, Settings};
-use crate::proxy::{Classes, Drain, Limiter, Proxy, ProxyConfig, Sockets, StartError};
+use crate::proxy::{Classes, Drain, L4Config, Limiter, Proxy, ProxyConfig, Sockets, StartError};
 use crate::routing::{Live, WeightSource};
 use crate::telemetry::{AccessLog, Registry};
 use crate::tls::Certificates;
@@ -38,6 +38,8 @@ pub struct Common<'a> {
     pub limiter: Arc<Limiter>,
     /// Where requests are logged.
     pub log: &'a AccessLog,
+    /// The ports that lead to Services without a look at HTTP.
+    pub l4: L4Config,
 }
 
 /// The running pools.
@@ -171,6 +173,8 @@ impl Common<'_> {
             limits: pool.limits,
             limiter: self.limiter.clone(),
             https: !self.settings.https.is_empty(),
+            // Whoever comes by a port of the node comes from outside, as far as anybody knows.
+            l4: (name != Pool::EastWest.name()).then(|| self.l4.clone()),
             real_ip: RealIp {
                 forwarded: self.settings.use_forwarded_headers,
                 proxy_protocol: self.settings.use_proxy_protocol,

@@ -2,7 +2,7 @@
 //!
 //! Capabilities belong to threads. Those that serve requests, write logs and read files are started
 //! without any; the control thread keeps what following NICs and writing maps takes, where there is
-//! steering. None of them can get any back, nor can a program that they would execute.
+//! steering, and opening ports where ConfigMaps do. None of them can get any back, nor can a program that they would execute.
 
 use std::thread;
 
@@ -64,12 +64,11 @@ pub fn drop_all() {
     keep(CapabilitySet::empty());
 }
 
-/// Leaves this thread what it needs from now on.
-pub fn serve(steering: bool) {
-    keep(match steering {
-        true => STEERING,
-        false => CapabilitySet::empty(),
-    });
+/// Leaves this thread what it needs from now on: for steering, and to open ports of the node below 1024
+/// whenever a ConfigMap names one.
+pub fn serve(steering: bool, ports: bool) {
+    let of = |wanted, set| if wanted { set } else { CapabilitySet::empty() };
+    keep(of(steering, STEERING) | of(ports, CapabilitySet::NET_BIND_SERVICE));
 }
 
 fn keep(wanted: CapabilitySet) {

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::dataplane::{LiveTracker, SlotAllocator, SlotPlan, Splits, diff, overrides, replan};
 use crate::model::{ObjectRef, Problem, SecretData, Snapshot};
-use crate::routing::Live;
+use crate::routing::{Live, l4_live};
 use crate::telemetry::ConfigMetrics;
 
 use super::certificates::CertPublisher;
@@ -31,6 +31,8 @@ pub struct Publisher {
     faulty: Vec<Problem>,
     /// What is wrong with what guards need.
     guarded: Vec<Problem>,
+    /// Which ports of the node could not be opened.
+    unopened: Vec<Problem>,
     metrics: ConfigMetrics,
 }
 
@@ -57,6 +59,7 @@ impl Publisher {
             told: Vec::new(),
             faulty: Vec::new(),
             guarded: Vec::new(),
+            unopened: Vec::new(),
             metrics,
         };
         (publisher, receiver)
@@ -70,6 +73,19 @@ impl Publisher {
     /// What is wrong with the objects of the present state.
     pub fn problems(&self) -> watch::Receiver<Arc<Vec<Problem>>> {
         self.problems.subscribe()
+    }
+
+    /// The present state.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.live.borrow().snapshot.clone()
+    }
+
+    /// Tells which ports of the node could not be opened.
+    pub fn opened(&mut self, problems: Vec<Problem>) {
+        if self.unopened != problems {
+            self.unopened = problems;
+            self.tell(self.told.clone(), self.faulty.clone());
+        }
     }
 
     /// Makes `snapshot` what is served. One that says the same as the present one changes nothing.
@@ -111,7 +127,9 @@ impl Publisher {
             tracing::warn!(%error, generation, "the maps do not say what every slot is called");
         }
         let router = present.router_for(&snapshot);
-        let live = Arc::new(Live::new(generation, snapshot, router, next.slots.clone()));
+        let l4 = l4_live(&present.l4, &snapshot.l4, &next.services);
+        let live = Live::new(generation, snapshot, router, next.slots.clone());
+        let live = Arc::new(live.with_l4(l4));
         self.tracker.add(&live);
         self.applied = next;
         tracing::info!(
@@ -119,6 +137,7 @@ impl Publisher {
             hosts = live.snapshot.hosts.len(),
             locations = live.snapshot.locations.len(),
             backends = live.snapshot.backends.len(),
+            services = live.snapshot.l4.services.len(),
             problems = problems.len(),
             "configuration applied"
         );
@@ -149,7 +168,8 @@ impl Publisher {
     fn tell(&mut self, problems: Vec<Problem>, faulty: Vec<Problem>) {
         self.told.clone_from(&problems);
         self.faulty.clone_from(&faulty);
-        let mut problems = [problems, faulty, self.guarded.clone()].concat();
+        let of_others = [self.guarded.clone(), self.unopened.clone()].concat();
+        let mut problems = [problems, faulty, of_others].concat();
         problems.sort();
         problems.dedup();
         if **self.problems.borrow() == problems {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 
-use crate::config::{ClassSettings, Defaults};
+use crate::config::{ClassSettings, Defaults, L4Settings, NamespacedName};
 use crate::k8s::read_defaults;
 
 /// Which Ingresses are served and under which prefix their annotations are read.
@@ -49,6 +49,23 @@ pub struct ClassArgs {
     /// the client's hello, untouched.
     #[arg(long, env = "SPLITTER_ENABLE_SSL_PASSTHROUGH", value_parser = BoolishValueParser::new())]
     pub enable_ssl_passthrough: bool,
+
+    /// ConfigMap of ingress-nginx that opens TCP ports of the node: port to
+    /// namespace/service:port[:PROXY[:PROXY]].
+    #[arg(
+        long,
+        env = "SPLITTER_TCP_SERVICES_CONFIGMAP",
+        value_name = "NAMESPACE/NAME"
+    )]
+    pub tcp_services_configmap: Option<NamespacedName>,
+
+    /// The same for UDP ports.
+    #[arg(
+        long,
+        env = "SPLITTER_UDP_SERVICES_CONFIGMAP",
+        value_name = "NAMESPACE/NAME"
+    )]
+    pub udp_services_configmap: Option<NamespacedName>,
 }
 
 impl From<ClassArgs> for ClassSettings {
@@ -62,6 +79,11 @@ impl From<ClassArgs> for ClassSettings {
             strict_nginx: args.strict_nginx,
             upstream_tls_verify: args.upstream_tls_verify,
             ssl_passthrough: args.enable_ssl_passthrough,
+            l4: L4Settings {
+                tcp_services: args.tcp_services_configmap,
+                udp_services: args.udp_services_configmap,
+                taken: Vec::new(),
+            },
         }
     }
 }
@@ -145,6 +167,8 @@ mod tests {
             "--annotations-prefix",
             "ingress.example.com",
             "--strict-nginx",
+            "--tcp-services-configmap=in/tcp",
+            "--udp-services-configmap=in/udp",
         ]);
         let expected = ClassSettings {
             ingress_class: "edge".to_owned(),
@@ -157,6 +181,11 @@ mod tests {
             strict_nginx: true,
             upstream_tls_verify: false,
             ssl_passthrough: false,
+            l4: L4Settings {
+                tcp_services: Some("in/tcp".parse().unwrap()),
+                udp_services: Some("in/udp".parse().unwrap()),
+                taken: Vec::new(),
+            },
         };
         assert_eq!(settings.unwrap(), expected);
     }

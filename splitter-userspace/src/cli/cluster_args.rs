@@ -120,6 +120,7 @@ impl From<ClusterArgs> for ClusterSettings {
         ClusterSettings {
             secrets: Vec::new(),
             config_map: args.configmap,
+            config_maps: Vec::new(),
             kubeconfig: args.kubeconfig,
             namespace: args.watch_namespace,
             ingress_selector: args.ingress_selector,
@@ -194,6 +195,7 @@ mod tests {
         let expected = ClusterSettings {
             secrets: Vec::new(),
             config_map: None,
+            config_maps: Vec::new(),
             kubeconfig: None,
             namespace: None,
             ingress_selector: None,
@@ -208,6 +210,7 @@ mod tests {
         let expected = ClusterSettings {
             secrets: Vec::new(),
             config_map: Some("in/nginx".parse().unwrap()),
+            config_maps: Vec::new(),
             kubeconfig: Some("/k".into()),
             namespace: Some("shop".to_owned()),
             ingress_selector: Some("a=b,c!=d".to_owned()),

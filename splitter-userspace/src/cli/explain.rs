@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
+use clap::builder::ArgPredicate;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header, request};
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::model::{ObjectRef, Problem, SecretData, Snapshot, TrafficClass};
 use crate::routing::Router;
 use crate::routing::explain::{Explanation, Outcome, Query, explain};
 
+mod connect;
 mod guards;
 mod text;
 
@@ -33,8 +35,18 @@ pub struct ExplainArgs {
     pub host: String,
 
     /// Path of the request, with its query if it has one.
-    #[arg(long, value_name = "PATH", value_parser = path)]
+    #[arg(long, value_name = "PATH", value_parser = path, required = false, required_unless_present = "connect",
+          default_value_if("connect", ArgPredicate::IsPresent, "/"))]
     pub path: PathAndQuery,
+
+    /// A connection in place of a request, where no HTTP is looked at: address and port that are
+    /// connected to, such as 192.0.2.1:5432 or 192.0.2.1:53/udp.
+    #[arg(long, value_name = "ADDR:PORT[/udp]", value_parser = connect::target, conflicts_with_all = ["path", "host"])]
+    pub connect: Option<connect::Target>,
+
+    /// Who connects; with the port it is one certain connection.
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = connect::from, requires = "connect")]
+    pub from: Option<connect::From>,
 
     /// Method of the request.
     #[arg(long, value_name = "METHOD", default_value = "GET")]
@@ -82,6 +94,10 @@ impl ExplainArgs {
         let translation = translate(&objects, &ClassSettings::from(self.class.clone()));
         problems.extend(translation.problems);
         let mut out = io::stdout().lock();
+        if let Some(target) = self.connect {
+            let it = connect::explain(&translation.snapshot, &problems, target, self.from);
+            return Ok(it.print(self.json, &mut out)?);
+        }
         let secrets = &translation.secrets;
         Ok(self.print(&translation.snapshot, secrets, &problems, &mut out)?)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::steer_args::PinArgs;
 use super::values;
@@ -40,6 +40,26 @@ pub struct Dump {
     pub steering: serde_json::Value,
     /// The Locations that have anything to weigh.
     pub weights: Vec<SplitDump>,
+    /// What was counted where no HTTP is looked at.
+    #[serde(default)]
+    pub connections: Vec<ConnectionDump>,
+}
+
+/// Connections of one Variant of a Service port.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ConnectionDump {
+    /// The Service port, as commands name it.
+    pub service: String,
+    /// `stable` or the canary's Service.
+    pub variant: String,
+    /// How many it was given.
+    pub connections: u64,
+    /// How many of them are open.
+    pub open: u64,
+    /// Bytes from clients.
+    pub received: u64,
+    /// Bytes to clients.
+    pub sent: u64,
 }
 
 /// One Location's Split.

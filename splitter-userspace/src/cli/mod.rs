@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod explain;
 mod hand_over_args;
 pub mod instance;
+mod l4_args;
 mod limit_args;
 pub mod logging;
 pub mod maps;

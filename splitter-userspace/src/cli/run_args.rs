@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use super::class_args::ClassArgs;
 use super::cluster_args::ClusterArgs;
 use super::hand_over_args::HandOverArgs;
+use super::l4_args::L4Args;
 use super::limit_args::{LimitArgs, TimeoutArgs};
 use super::named::MAX_WORKERS;
 use super::pool_args::General;
@@ -196,6 +197,10 @@ pub struct RunArgs {
     #[command(flatten)]
     pub limits: LimitArgs,
 
+    /// The same where no HTTP is looked at.
+    #[command(flatten)]
+    pub l4: L4Args,
+
     /// Namespace of this pod, a label of ingress-nginx's metrics
     #[arg(
         long,
@@ -270,6 +275,7 @@ impl TryFrom<RunArgs> for Settings {
                     .flatten()
                     .cloned()
                     .collect(),
+                    config_maps: class.l4.config_maps(),
                     ..args.cluster.into()
                 })),
             },
@@ -296,6 +302,7 @@ impl TryFrom<RunArgs> for Settings {
             drain_timeout: args.drain_timeout,
             timeouts: general.timeouts,
             limits: general.limits,
+            l4: args.l4.into(),
             identity: Identity {
                 pod_namespace: args.pod_namespace,
                 pod_name: args.pod_name,

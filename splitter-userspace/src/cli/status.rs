@@ -72,6 +72,7 @@ fn as_json(pinned: Option<&Pinned>, dump: &Dump) -> Value {
         "kept_links": pinned.map(Pinned::links),
         "steering": dump.steering,
         "splits": splits.collect::<Vec<_>>(),
+        "connections": dump.connections,
     })
 }
 
@@ -119,7 +120,27 @@ fn text(dump: &Dump) -> String {
     dump.weights
         .iter()
         .for_each(|split| table(&mut text, split));
+    connections(&mut text, dump);
     text
+}
+
+/// What was carried where no HTTP is looked at.
+fn connections(text: &mut String, dump: &Dump) {
+    if dump.connections.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\n{:32}  {:20}  {:>12}  {:>8}  {:>14}  {:>14}",
+        "service", "variant", "connections", "open", "bytes in", "bytes out"
+    );
+    for it in &dump.connections {
+        let _ = writeln!(
+            text,
+            "{:32}  {:20}  {:>12}  {:>8}  {:>14}  {:>14}",
+            it.service, it.variant, it.connections, it.open, it.received, it.sent
+        );
+    }
 }
 
 fn table(text: &mut String, split: &SplitDump) {

@@ -1,5 +1,6 @@
 //! `splitter weight set`: another split at once, past the objects.
 
+use std::fmt;
 use std::io::Write as _;
 
 use anyhow::{Context as _, bail};
@@ -8,6 +9,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::instance::{InstanceArgs, SplitDump};
 use crate::dataplane::SlotContent;
 use crate::routing::SlotId;
+
+/// What names a Service, and no host.
+const SERVICE: &str = "service/";
 
 /// Arguments of `splitter weight`.
 #[derive(Args, Clone, Debug)]
@@ -20,25 +24,23 @@ pub struct WeightArgs {
 /// What can be done with weights.
 #[derive(Clone, Debug, Subcommand)]
 pub enum WeightCommand {
-    /// Set weights of one host and path, until its objects change
+    /// Set weights of one host and path, or of a Service, until its objects change
     Set(SetArgs),
 }
 
 /// Arguments of `splitter weight set`.
 #[derive(Args, Clone, Debug)]
 pub struct SetArgs {
-    /// The host as its rule has it, e.g. shop.example or *.example; * for the rule without a host
-    #[arg(value_name = "HOST")]
+    /// The host as its rule has it, e.g. shop.example or *.example, * for the rule without a host; or
+    /// a Service: service/NAMESPACE/NAME for all of its ports, service/NAMESPACE/NAME:PORT,
+    /// service/NAMESPACE/NAME:PORT/UDP
+    #[arg(value_name = "HOST|SERVICE")]
     pub host: String,
 
-    /// The path as its rule has it
-    #[arg(value_name = "PATH")]
-    pub path: String,
-
-    /// A variant (stable, or the name of the canary's Service) and its weight; those not named
-    /// keep theirs
-    #[arg(value_name = "VARIANT=N", required = true, value_parser = assignment)]
-    pub weights: Vec<(String, u32)>,
+    /// The path as its rule has it (not for a Service); then each variant (stable, or the name of the
+    /// canary's Service) and its weight. Variants that are not named keep theirs
+    #[arg(value_name = "[PATH] VARIANT=N", required = true, num_args = 1..)]
+    pub rest: Vec<String>,
 
     /// Which one, where a path is there as both
     #[arg(long, value_enum)]
@@ -67,68 +69,139 @@ impl WeightArgs {
     /// When there is no such instance, host and path, or variant.
     pub fn run(self) -> anyhow::Result<()> {
         let WeightCommand::Set(args) = self.command;
+        let asked = Asked::read(&args)?;
         let (pinned, dump) = args.instance.open()?;
-        let split = args.find(&dump.weights)?;
-        let slot = split.slot.map(SlotId).with_context(|| {
-            let location = &split.location;
-            format!("{location} has no slot: too many locations have canaries; see /problems")
-        })?;
-        let before = pinned.splits.table.read(slot);
-        let next = changed(split, &before, &args.weights)?;
-        pinned
-            .splits
-            .table
-            .write(slot, &next, u64::from(before.generation))?;
         let mut out = std::io::stdout().lock();
-        writeln!(out, "{} (slot {})", split.location, slot.0)?;
-        for ((variant, old), new) in split.variants.iter().zip(before.variants).zip(next.all()) {
-            let (name, old, new) = (&variant.name, old.weight, new.weight);
-            writeln!(
-                out,
-                "  {name}: {old} -> {new} (objects: {})",
-                variant.wanted
-            )?;
+        // All of them are looked at before the first is written.
+        let mut writes = Vec::new();
+        for split in asked.find(&dump.weights)? {
+            let slot = split.slot.map(SlotId).with_context(|| {
+                let location = &split.location;
+                format!("{location} has no slot: too many locations have canaries; see /problems")
+            })?;
+            let before = pinned.splits.table.read(slot);
+            writes.push((
+                split,
+                slot,
+                before,
+                changed(split, &before, &asked.weights)?,
+            ));
         }
-        writeln!(out, "in force now, until the objects of this path change")?;
+        for (split, slot, before, next) in writes {
+            let generation = u64::from(before.generation);
+            pinned.splits.table.write(slot, &next, generation)?;
+            writeln!(out, "{} (slot {})", split.location, slot.0)?;
+            for ((variant, old), new) in split.variants.iter().zip(before.variants).zip(next.all())
+            {
+                let (name, old, new) = (&variant.name, old.weight, new.weight);
+                let wanted = variant.wanted;
+                writeln!(out, "  {name}: {old} -> {new} (objects: {wanted})")?;
+            }
+        }
+        writeln!(out, "in force now, until the objects change")?;
         Ok(())
     }
 }
 
-impl SetArgs {
-    fn find<'a>(&self, splits: &'a [SplitDump]) -> anyhow::Result<&'a SplitDump> {
-        let host = if self.host == "*" { "" } else { &self.host };
-        let kind = self.path_type.map(|kind| match kind {
-            PathTypeArg::Exact => "Exact",
-            PathTypeArg::Prefix => "Prefix",
-            PathTypeArg::ImplementationSpecific => "Regex",
-        });
-        let fits = |split: &&SplitDump| {
-            split.host.eq_ignore_ascii_case(host)
-                && split.path == self.path
-                && kind.is_none_or(|kind| kind == split.kind)
+/// What is asked for.
+struct Asked {
+    place: Place,
+    weights: Vec<(String, u32)>,
+}
+
+/// Whose weights.
+enum Place {
+    /// Of a Location: host and path, and its type as the instance calls it.
+    Location([String; 2], Option<&'static str>),
+    /// Of a Service: `service/NAMESPACE/NAME`, and one of its ports with its transport.
+    Service(String, Option<(String, &'static str)>),
+}
+
+impl Asked {
+    fn read(args: &SetArgs) -> anyhow::Result<Self> {
+        if !args.host.starts_with(SERVICE) {
+            let (path, weights) = args.rest.split_first().context("there is no path")?;
+            let host = if args.host == "*" { "" } else { &args.host };
+            let kind = args.path_type.map(|kind| match kind {
+                PathTypeArg::Exact => "Exact",
+                PathTypeArg::Prefix => "Prefix",
+                PathTypeArg::ImplementationSpecific => "Regex",
+            });
+            return Ok(Asked {
+                place: Place::Location([host.to_owned(), path.clone()], kind),
+                weights: assignments(weights)?,
+            });
+        }
+        let (name, port) = match args.host.split_once(':') {
+            None => (args.host.as_str(), None),
+            Some((name, port)) => {
+                let (number, kind) = match port.split_once('/') {
+                    None => (port, "TCP"),
+                    Some((number, kind)) if kind.eq_ignore_ascii_case("tcp") => (number, "TCP"),
+                    Some((number, kind)) if kind.eq_ignore_ascii_case("udp") => (number, "UDP"),
+                    Some((_, kind)) => bail!("{kind} is neither TCP nor UDP"),
+                };
+                (name, Some((format!(":{number}"), kind)))
+            }
+        };
+        Ok(Asked {
+            place: Place::Service(name.to_owned(), port),
+            weights: assignments(&args.rest)?,
+        })
+    }
+
+    fn find<'a>(&self, splits: &'a [SplitDump]) -> anyhow::Result<Vec<&'a SplitDump>> {
+        let fits = |split: &&SplitDump| match &self.place {
+            Place::Location([host, path], kind) => {
+                split.host.eq_ignore_ascii_case(host)
+                    && split.path == *path
+                    && kind.is_none_or(|kind| kind == split.kind)
+            }
+            Place::Service(name, port) => {
+                let fits =
+                    |(port, kind): &(String, &str)| split.path == *port && split.kind == *kind;
+                split.host == *name && port.as_ref().is_none_or(fits)
+            }
         };
         let found: Vec<_> = splits.iter().filter(fits).collect();
-        match found[..] {
-            [split] => Ok(split),
-            [] => {
+        match (&self.place, found.len()) {
+            (_, 0) => {
                 let known: Vec<_> = splits.iter().map(|split| split.location.as_str()).collect();
                 let known = match known.is_empty() {
                     true => "none".to_owned(),
                     false => known.join(", "),
                 };
-                bail!(
-                    "no host {} and path {} with a canary; there are: {known}",
-                    self.host,
-                    self.path
-                )
+                bail!("no {} with a canary; there are: {known}", self.place)
             }
-            _ => bail!(
-                "{}{} is there as Exact and as Prefix; say which with --path-type",
-                self.host,
-                self.path
-            ),
+            (Place::Location([host, path], _), 2..) => {
+                bail!("{host}{path} is there as Exact and as Prefix; say which with --path-type")
+            }
+            _ => Ok(found),
         }
     }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Location([host, path], _) if host.is_empty() => {
+                write!(f, "host * and path {path}")
+            }
+            Place::Location([host, path], _) => write!(f, "host {host} and path {path}"),
+            Place::Service(name, None) => f.write_str(name),
+            Place::Service(name, Some((port, kind))) => write!(f, "{name}{port}/{kind}"),
+        }
+    }
+}
+
+fn assignments(texts: &[String]) -> anyhow::Result<Vec<(String, u32)>> {
+    if texts.is_empty() {
+        bail!("no weight is given; expected one such as web-next=20");
+    }
+    let read = texts
+        .iter()
+        .map(|text| assignment(text).map_err(|expected| anyhow::anyhow!("{text:?}: {expected}")));
+    read.collect()
 }
 
 /// The content of a slot with some weights changed.
@@ -197,11 +270,10 @@ mod tests {
         }
     }
 
-    fn args(host: &str, path_type: Option<PathTypeArg>) -> SetArgs {
-        SetArgs {
+    fn asked(host: &str, rest: &[&str], path_type: Option<PathTypeArg>) -> anyhow::Result<Asked> {
+        Asked::read(&SetArgs {
             host: host.to_owned(),
-            path: "/".to_owned(),
-            weights: Vec::new(),
+            rest: rest.iter().map(|it| (*it).to_owned()).collect(),
             path_type,
             instance: InstanceArgs {
                 pin: super::super::PinArgs {
@@ -209,22 +281,59 @@ mod tests {
                 },
                 admin: None,
             },
-        }
+        })
+    }
+
+    fn error<T>(result: anyhow::Result<T>) -> String {
+        result.err().map(|it| it.to_string()).unwrap_or_default()
     }
 
     #[test]
     fn a_place_is_found_by_host_path_and_type() {
         let both = [split("Exact"), split("Prefix")];
-        let found = args("SHOP.test", Some(PathTypeArg::Prefix));
-        assert_eq!(found.find(&both).unwrap().kind, "Prefix");
-        let error = |args: SetArgs| args.find(&both).unwrap_err().to_string();
-        assert!(error(args("shop.test", None)).contains("--path-type"));
-        let unknown = error(args("other.test", None));
+        let of = |host, path_type| asked(host, &["/", "next=1"], path_type).unwrap();
+        let found = of("SHOP.test", Some(PathTypeArg::Prefix));
+        assert_eq!(found.find(&both).unwrap()[0].kind, "Prefix");
+        assert!(error(of("shop.test", None).find(&both)).contains("--path-type"));
+        let unknown = error(of("other.test", None).find(&both));
         assert!(
-            unknown.contains("there are: shop.test/ (Exact), "),
+            unknown.contains(
+                "no host other.test and path / with a canary; there are: shop.test/ (Exact), "
+            ),
             "{unknown}"
         );
-        assert!(args("shop.test", None).find(&both[..1]).is_ok());
+        assert!(of("shop.test", None).find(&both[..1]).is_ok());
+        assert!(error(asked("shop.test", &["/"], None)).contains("web-next=20"));
+        assert!(error(asked("shop.test", &["/", "x"], None)).contains("\"x\": expected a variant"));
+    }
+
+    #[test]
+    fn a_service_is_found_with_all_its_ports_or_one() {
+        let port = |path: &str, kind: &str| SplitDump {
+            host: "service/shop/db".to_owned(),
+            path: path.to_owned(),
+            ..split(kind)
+        };
+        let all = [
+            split("Exact"),
+            port(":53", "TCP"),
+            port(":53", "UDP"),
+            port(":54", "TCP"),
+        ];
+        let found = |name: &str| {
+            let asked = asked(name, &["next=5"], None).unwrap();
+            let found = asked.find(&all).map(|it| it.len());
+            found.map_err(|it| it.to_string())
+        };
+        assert_eq!(found("service/shop/db"), Ok(3));
+        assert_eq!(found("service/shop/db:53"), Ok(1));
+        assert_eq!(found("service/shop/db:53/udp"), Ok(1));
+        assert!(
+            found("service/shop/db:54/UDP")
+                .unwrap_err()
+                .contains("no service/shop/db:54/UDP with")
+        );
+        assert!(error(asked("service/shop/db:53/sctp", &["a=1"], None)).contains("neither"));
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub struct ClusterSettings {
     pub secrets: Vec<NamespacedName>,
     /// The ConfigMap that says what holds where an Ingress says nothing (`--configmap`).
     pub config_map: Option<NamespacedName>,
+    /// ConfigMaps that are followed although no Ingress names them (`--tcp-services-configmap`,
+    /// `--udp-services-configmap`), and what their watches are called in metrics.
+    pub config_maps: Vec<(&'static str, NamespacedName)>,
     /// What is written back.
     pub status: StatusSettings,
 }

@@ -197,7 +197,7 @@ impl Pinned {
             let (host, path) = (text(&name.host), text(&name.path));
             let variants = name.variants.iter().map(|variant| text(variant));
             let name = PinnedName {
-                location: format!("{host}{path} ({})", text(&name.kind)),
+                location: place(&host, &path, &text(&name.kind)),
                 variants: variants.filter(|variant| !variant.is_empty()).collect(),
             };
             (slot, name)
@@ -243,5 +243,14 @@ fn ip(addr: [u8; 16], family: u8) -> IpAddr {
     match (family, addr) {
         (4, [a, b, c, d, ..]) => Ipv4Addr::new(a, b, c, d).into(),
         _ => Ipv6Addr::from(addr).into(),
+    }
+}
+
+/// A Location, or a Service's port as commands take it.
+fn place(host: &str, path: &str, kind: &str) -> String {
+    match kind {
+        "TCP" => format!("{host}{path}"),
+        "UDP" => format!("{host}{path}/UDP"),
+        kind => format!("{host}{path} ({kind})"),
     }
 }

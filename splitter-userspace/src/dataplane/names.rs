@@ -10,13 +10,20 @@ use splitter_common::{MAX_VARIANTS, SplitName, write_text};
 use super::error::DataplaneError;
 use super::maps::{Maps, map_error};
 use super::plan::{NO_SLOT, SlotPlan};
-use crate::model::{HostPattern, Location, Snapshot};
+use crate::model::{HostPattern, L4Service, Location, Snapshot};
 
 /// The map `split_names`.
 pub struct Names {
     map: HashMap<MapData, u32, SplitName>,
     /// What each slot was called after, and a hash of what it is called.
-    written: BTreeMap<u32, (Arc<Location>, u64)>,
+    written: BTreeMap<u32, (Owner, u64)>,
+}
+
+/// What has a slot.
+#[derive(Clone)]
+enum Owner {
+    Location(Arc<Location>),
+    Service(Arc<L4Service>),
 }
 
 impl Names {
@@ -40,8 +47,11 @@ impl Names {
     /// When the map cannot be written; the rest is written with the next plan.
     pub fn update(&mut self, plan: &SlotPlan, snapshot: &Snapshot) -> Result<(), DataplaneError> {
         let places = plan.slots.iter().zip(&snapshot.locations);
-        let named = places.filter(|(slot, _)| **slot != NO_SLOT);
-        let named: BTreeMap<u32, &Arc<Location>> = named.map(|(slot, l)| (slot.0, l)).collect();
+        let places = places.map(|(slot, it)| (slot, Owner::Location(Arc::clone(it))));
+        let services = plan.services.iter().zip(&snapshot.l4.services);
+        let services = services.map(|(slot, it)| (slot, Owner::Service(Arc::clone(it))));
+        let named = places.chain(services).filter(|(slot, _)| **slot != NO_SLOT);
+        let named: BTreeMap<u32, Owner> = named.map(|(slot, it)| (slot.0, it)).collect();
         let gone: Vec<u32> = self.written.keys().copied().collect();
         for slot in gone.iter().filter(|slot| !named.contains_key(slot)) {
             self.map
@@ -49,35 +59,67 @@ impl Names {
                 .map_err(map_error("write", "split_names"))?;
             self.written.remove(slot);
         }
-        for (slot, location) in named {
+        for (slot, owner) in named {
             let written = self.written.get(&slot);
-            if written.is_some_and(|(after, _)| Arc::ptr_eq(after, location)) {
+            if written.is_some_and(|(after, _)| after.is_same(&owner)) {
                 continue;
             }
-            let name = name_of(location);
+            let name = owner.name();
             let hash = hash_of(&name);
             if written.is_none_or(|(_, written)| *written != hash) {
                 let written = self.map.insert(slot, name, 0);
                 written.map_err(map_error("write", "split_names"))?;
             }
-            self.written.insert(slot, (Arc::clone(location), hash));
+            self.written.insert(slot, (owner, hash));
         }
         Ok(())
     }
 }
 
-fn name_of(location: &Location) -> SplitName {
-    let mut name = SplitName::default();
+impl Owner {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Owner::Location(one), Owner::Location(other)) => Arc::ptr_eq(one, other),
+            (Owner::Service(one), Owner::Service(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
+    fn name(&self) -> SplitName {
+        match self {
+            Owner::Location(it) => location_name(it),
+            Owner::Service(it) => service_name(it),
+        }
+    }
+}
+
+/// The Service in place of a host, its port in place of a path.
+fn service_name(service: &L4Service) -> SplitName {
+    let (host, path, kind) = service.key.place();
+    let names = service.variants.iter().map(|it| &*it.name);
+    name_of([&host, &path, kind], names)
+}
+
+fn location_name(location: &Location) -> SplitName {
     let host = match &location.key.host {
         HostPattern::Any => "*".to_owned(),
         host => host.to_string(),
     };
-    write_text(&mut name.host, &host);
-    write_text(&mut name.path, &location.key.path);
-    write_text(&mut name.kind, &format!("{:?}", location.key.kind));
-    let variants = location.split.variants.iter().take(MAX_VARIANTS);
-    for (place, variant) in name.variants.iter_mut().zip(variants) {
-        write_text(place, &variant.name);
+    let kind = format!("{:?}", location.key.kind);
+    let names = location.split.variants.iter().map(|it| &*it.name);
+    name_of([&host, &location.key.path, &kind], names)
+}
+
+fn name_of<'a>(
+    [host, path, kind]: [&str; 3],
+    variants: impl Iterator<Item = &'a str>,
+) -> SplitName {
+    let mut name = SplitName::default();
+    write_text(&mut name.host, host);
+    write_text(&mut name.path, path);
+    write_text(&mut name.kind, kind);
+    for (place, variant) in name.variants.iter_mut().zip(variants.take(MAX_VARIANTS)) {
+        write_text(place, variant);
     }
     name
 }

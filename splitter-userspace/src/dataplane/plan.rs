@@ -7,10 +7,12 @@ use splitter_common::{MAX_SLOTS, MAX_VARIANTS, SlotVariant};
 
 use super::ids::Ids;
 use super::slots::SlotTable;
-use crate::model::{BackendKey, Location, LocationKey, Problem, Severity, Snapshot};
+use crate::model::{
+    BackendKey, L4Key, L4Service, Location, LocationKey, ObjectRef, Problem, Severity, Snapshot,
+};
 use crate::routing::SlotId;
 
-/// The slot of a Location that has none: reads as no weights at all, so stable answers.
+/// The slot of a Location or Service port that has none: reads as no weights at all, so stable answers.
 pub const NO_SLOT: SlotId = SlotId::NONE;
 
 /// What a slot should hold.
@@ -54,8 +56,15 @@ pub enum SlotError {
 /// Numbers of slots and Backends, kept from Snapshot to Snapshot.
 #[derive(Debug)]
 pub struct SlotAllocator {
-    slots: Ids<LocationKey>,
+    slots: Ids<Owner>,
     backends: Ids<BackendKey>,
+}
+
+/// What a slot can belong to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Location(LocationKey),
+    Service(L4Key),
 }
 
 impl Default for SlotAllocator {
@@ -90,9 +99,11 @@ impl SlotAllocator {
 pub struct SlotPlan {
     /// The slot of each Location, by `LocationId`; [`NO_SLOT`] for those without.
     pub slots: Vec<SlotId>,
+    /// The slot of each Service port, by `L4Id`; [`NO_SLOT`] for those without.
+    pub services: Vec<SlotId>,
     /// The content of each slot in use.
     pub contents: BTreeMap<SlotId, SlotContent>,
-    /// Locations that need a slot and found none left.
+    /// Locations and Service ports that need a slot and found none left.
     pub problems: Vec<Problem>,
 }
 
@@ -105,18 +116,23 @@ pub enum SlotOp {
     Clear(SlotId),
 }
 
-/// Gives every Location with a canary a slot and says what it holds.
+/// Gives every Location and Service port with a canary a slot and says what it holds.
 ///
-/// A Location gets its slot with its first canary and keeps it as long as it exists. One that never
+/// It gets its slot with its first canary and keeps it as long as it exists. One that never
 /// had a canary needs none: there is nothing to weigh. `generation` is that of the state that will
 /// carry the plan; slots of Locations that are gone rest until [`SlotAllocator::reclaim`] is told
 /// that no older state is left.
 pub fn plan(snapshot: &Snapshot, generation: u64, allocator: &mut SlotAllocator) -> SlotPlan {
     let locations: HashSet<_> = snapshot.locations.iter().map(|l| &l.key).collect();
-    let backends: HashSet<_> = snapshot.backends.iter().map(|b| &b.key).collect();
-    allocator
-        .slots
-        .retain(generation, |key| locations.contains(key));
+    let services: HashSet<_> = snapshot.l4.services.iter().map(|it| &it.key).collect();
+    let l4 = snapshot.l4.services.iter().flat_map(|it| &it.variants);
+    let l4: HashSet<BackendKey> = l4.map(|it| it.key.backend()).collect();
+    let backends = snapshot.backends.iter().map(|b| &b.key);
+    let backends: HashSet<_> = backends.chain(&l4).collect();
+    allocator.slots.retain(generation, |owner| match owner {
+        Owner::Location(key) => locations.contains(key),
+        Owner::Service(key) => services.contains(key),
+    });
     allocator
         .backends
         .retain(generation, |key| backends.contains(key));
@@ -130,11 +146,28 @@ pub fn plan(snapshot: &Snapshot, generation: u64, allocator: &mut SlotAllocator)
             plan.contents.insert(slot, content);
         }
     }
+    services_of(snapshot, allocator, &mut plan);
     plan
 }
 
+/// Does the same for all Service ports.
+fn services_of(snapshot: &Snapshot, allocator: &mut SlotAllocator, plan: &mut SlotPlan) {
+    plan.services.clear();
+    for service in &snapshot.l4.services {
+        let slot = service_slot(service, allocator, &mut plan.problems);
+        plan.services.push(slot);
+        if slot != NO_SLOT {
+            let variants = service.variants.iter().map(|variant| {
+                let number = allocator.backends.assign(&variant.key.backend());
+                (variant.weight, number.unwrap_or(u32::MAX))
+            });
+            plan.contents.insert(slot, SlotContent::new(variants));
+        }
+    }
+}
+
 /// As [`plan`], which it gives the same as, for a Snapshot that follows on one whose plan is known:
-/// where both have the same Locations and Backends, only Locations that differ are looked at.
+/// where both have the same Locations, Service ports and Backends, only Locations that differ are looked at.
 pub fn replan(
     previous: &SlotPlan,
     before: &Snapshot,
@@ -161,14 +194,23 @@ pub fn replan(
             plan.contents.insert(*place, content);
         }
     }
+    services_of(snapshot, allocator, &mut plan);
     plan
 }
 
-/// Whether Locations and Backends are the same under the same numbers, whatever else they say.
+/// Whether Locations, Service ports and Backends are the same under the same numbers, whatever else they say.
 fn same_places(one: &Snapshot, other: &Snapshot) -> bool {
     let mut locations = one.locations.iter().zip(&other.locations);
     let mut backends = one.backends.iter().zip(&other.backends);
+    let (services, others) = (&one.l4.services, &other.l4.services);
+    let variants = |it: &L4Service| {
+        let keys = it.variants.iter().map(|variant| variant.key.clone());
+        keys.collect::<Vec<_>>()
+    };
+    let mut pairs = services.iter().zip(others);
     one.locations.len() == other.locations.len()
+        && services.len() == others.len()
+        && pairs.all(|(a, b)| Arc::ptr_eq(a, b) || (a.key == b.key && variants(a) == variants(b)))
         && one.backends.len() == other.backends.len()
         && locations.all(|(a, b)| Arc::ptr_eq(a, b) || a.key == b.key)
         && backends.all(|(a, b)| Arc::ptr_eq(a, b) || a.key == b.key)
@@ -179,29 +221,53 @@ fn slot_of(
     allocator: &mut SlotAllocator,
     problems: &mut Vec<Problem>,
 ) -> SlotId {
+    let owner = Owner::Location(location.key.clone());
     if location.split.variants.len() < 2 {
-        return allocator.slots.get(&location.key).map_or(NO_SLOT, SlotId);
+        return allocator.slots.get(&owner).map_or(NO_SLOT, SlotId);
     }
-    allocator.slots.assign(&location.key).map_or_else(
-        || {
-            problems.push(no_slot_left(location));
-            NO_SLOT
-        },
-        SlotId,
-    )
+    assigned(&owner, allocator, || {
+        let place = format!("the location {}", location.key);
+        problems.push(no_slot_left(&location.ingress, "spec.rules", &place));
+    })
 }
 
-fn no_slot_left(location: &Location) -> Problem {
+fn service_slot(
+    service: &L4Service,
+    allocator: &mut SlotAllocator,
+    problems: &mut Vec<Problem>,
+) -> SlotId {
+    let owner = Owner::Service(service.key.clone());
+    if service.variants.len() < 2 {
+        return allocator.slots.get(&owner).map_or(NO_SLOT, SlotId);
+    }
+    assigned(&owner, allocator, || {
+        let field = "metadata.annotations.splitter.io/split";
+        problems.push(no_slot_left(
+            &service.object(),
+            field,
+            &service.key.to_string(),
+        ));
+    })
+}
+
+fn assigned(owner: &Owner, allocator: &mut SlotAllocator, none: impl FnOnce()) -> SlotId {
+    let slot = allocator.slots.assign(owner);
+    if slot.is_none() {
+        none();
+    }
+    slot.map_or(NO_SLOT, SlotId)
+}
+
+fn no_slot_left(object: &ObjectRef, field: &str, place: &str) -> Problem {
     Problem {
         severity: Severity::Error,
-        object: location.ingress.clone(),
+        object: object.clone(),
         source: String::new(),
-        field: "spec.rules".to_owned(),
+        field: field.to_owned(),
         code: "too-many-splits",
         message: format!(
-            "no weight slot is left for the location {}: {MAX_SLOTS} locations with a canary are \
-             the limit",
-            location.key
+            "no weight slot is left for {place}: {MAX_SLOTS} locations and ports of Services with a \
+             canary are the limit"
         ),
         effect: "its weights have no effect: what no rule decides goes to stable".to_owned(),
     }

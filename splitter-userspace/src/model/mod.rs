@@ -5,6 +5,7 @@
 
 mod backend;
 pub mod keyed;
+mod l4;
 mod location;
 mod object;
 mod path_pattern;
@@ -17,6 +18,10 @@ mod tls;
 mod tls_terms;
 
 pub use backend::{Backend, BackendFault, BackendKey, Endpoint, EndpointState};
+pub use l4::{
+    L4, L4Endpoint, L4Id, L4Key, L4Listener, L4Scope, L4Service, L4SplitBy, L4State, L4Variant,
+    Transport,
+};
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
 pub use path_pattern::{Form, PathPattern};

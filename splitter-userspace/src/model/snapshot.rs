@@ -4,7 +4,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{
-    Backend, BackendKey, Handshake, Host, HostPattern, Location, ObjectRef, TlsHost, TlsTerms,
+    Backend, BackendKey, Handshake, Host, HostPattern, L4, Location, ObjectRef, TlsHost, TlsTerms,
     UpstreamTls,
 };
 
@@ -42,6 +42,9 @@ pub struct Snapshot {
     /// The hosts whose TLS is left to the pods (`ssl-passthrough`), and the Location that says which.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub passthrough: BTreeMap<HostPattern, LocationId>,
+    /// What is split without a look at HTTP.
+    #[serde(skip_serializing_if = "L4::is_empty")]
+    pub l4: L4,
 }
 
 impl Snapshot {

@@ -157,20 +157,27 @@ fn open_one(addr: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn bound(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
-    let socket = Socket::new(
-        Domain::for_address(addr),
-        Type::STREAM.nonblocking().cloexec(),
-        None,
-    )?;
+/// A socket on `addr`, `shared` with others of this process.
+pub(super) fn bound(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
+    bound_as(addr, Type::STREAM, shared)
+}
+
+/// The same for streams or datagrams.
+pub(super) fn bound_as(addr: SocketAddr, kind: Type, shared: bool) -> io::Result<Socket> {
+    let stream = kind == Type::STREAM;
+    let kind = kind.nonblocking().cloexec();
+    let socket = Socket::new(Domain::for_address(addr), kind, None)?;
     if addr.is_ipv6() {
         // So that 0.0.0.0 and [::] go together.
         socket.set_only_v6(true)?;
     }
-    socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
-    // Accepted sockets inherit this, which saves a call for each.
-    socket.set_tcp_nodelay(true)?;
+    if stream {
+        // For datagrams it would let others in.
+        socket.set_reuse_address(true)?;
+        // Accepted sockets inherit this, which saves a call for each.
+        socket.set_tcp_nodelay(true)?;
+    }
     socket.bind(&addr.into())?;
     Ok(socket)
 }
@@ -178,26 +185,32 @@ fn bound(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
 /// Saves the wake-up for connections without a request. Not every kernel or sandbox has it, and
 /// nothing depends on it.
 fn defer_accept(socket: &Socket) {
-    let seconds = u32::try_from(DEFER.as_secs()).unwrap_or(u32::MAX);
-    if let Err(e) = rustix_defer(socket, seconds) {
+    let seconds = libc::c_int::try_from(DEFER.as_secs()).unwrap_or(libc::c_int::MAX);
+    let set = set_option(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds);
+    if let Err(e) = set {
         tracing::debug!(error = %e, "TCP_DEFER_ACCEPT is not available");
     }
 }
 
+/// Sets an option that is a whole number.
 #[allow(
     unsafe_code,
-    reason = "no safe wrapper of this socket option exists in the crates used"
+    reason = "no safe wrapper of these socket options exists in the crates used"
 )]
-fn rustix_defer(socket: &Socket, seconds: u32) -> io::Result<()> {
+pub(super) fn set_option(
+    socket: &Socket,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    let value = seconds as libc::c_int;
     // SAFETY: the descriptor is open for the whole call, and the pointer and length describe
     // `value`, which outlives it.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_DEFER_ACCEPT,
+            level,
+            option,
             (&raw const value).cast(),
             size_of_val(&value) as libc::socklen_t,
         )

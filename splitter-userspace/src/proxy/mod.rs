@@ -25,6 +25,7 @@ mod hex;
 mod http2;
 mod io;
 mod journal;
+mod l4;
 mod limiter;
 mod listen;
 mod mirror;
@@ -46,6 +47,7 @@ mod upstream;
 mod worker;
 
 pub use fault::Fault;
+pub use l4::{L4Config, L4Ports};
 pub use limiter::Limiter;
 pub use listen::{BACKLOG, Sockets};
 pub use start::{Drain, Proxy, ProxyConfig, StartError};

@@ -14,6 +14,7 @@ use super::clock::TICK;
 use super::fault::Fault;
 use super::handshake::Handshakes;
 use super::hasher::Hasher;
+use super::l4::{L4Config, L4Worker};
 use super::limiter::Limiter;
 use super::listen::{Acceptor, Local, Sockets};
 use super::mirror::Mirrors;
@@ -56,6 +57,8 @@ pub struct ProxyConfig {
     pub limiter: Arc<Limiter>,
     /// Whether this instance listens for https, on whatever address.
     pub https: bool,
+    /// The ports that lead to Services without a look at HTTP, where this pool has them.
+    pub l4: Option<L4Config>,
 }
 
 /// Why a pool could not start.
@@ -131,6 +134,7 @@ impl Proxy {
         let hasher = Hasher::new(config.name, workers);
         for (index, listeners) in shares.into_iter().enumerate() {
             let thread = Thread {
+                number: index,
                 listeners,
                 live: live.clone(),
                 weights: weights.clone(),
@@ -171,6 +175,7 @@ impl Proxy {
 
 /// What a worker's thread is given.
 struct Thread {
+    number: usize,
     /// With what clients connect to.
     listeners: Vec<(Local, TcpListener)>,
     live: watch::Receiver<Arc<Live>>,
@@ -201,6 +206,13 @@ impl Thread {
     async fn serve(mut self) -> io::Result<()> {
         let mut certificates = self.config.certificates;
         let mut guards = self.config.guards;
+        let l4 = self.config.l4.map(|config| {
+            let timeouts = &self.config.timeouts;
+            let (live, weights) = (self.live.clone(), self.weights.clone());
+            let real_ip = self.config.real_ip.clone();
+            let timeouts = [timeouts.connect, timeouts.header];
+            L4Worker::new(config, live, weights, real_ip, timeouts)
+        });
         let worker = Worker::new(WorkerParts {
             guards: guards.borrow_and_update().clone(),
             gatekeeper: Gatekeeper::new(self.hasher).map_err(io::Error::other)?,
@@ -240,6 +252,14 @@ impl Thread {
         tokio::task::spawn_local(follow_certificates(worker.clone(), certificates));
         tokio::task::spawn_local(tick(worker.clone()));
         let mut accepting = Vec::new();
+        if let Some(l4) = &l4 {
+            let mut stop = self.stop.clone();
+            let stop = async move {
+                stopped(&mut stop).await;
+            };
+            let run = l4.clone().run(self.number, stop);
+            accepting.push(tokio::task::spawn_local(run));
+        }
         for (local, listener) in self.listeners {
             let acceptor = Acceptor::new(listener)?;
             let accept = accept(worker.clone(), acceptor, local, self.stop.clone());
@@ -253,16 +273,17 @@ impl Thread {
         worker.drain();
         let idle = async {
             if !drain.grace.is_zero() {
-                let done = none_open(&worker);
+                let done = none_open(&worker, None);
                 let _ = tokio::time::timeout(drain.grace, done).await;
             }
             worker.end_idle();
-            none_open(&worker).await;
+            none_open(&worker, l4.as_deref()).await;
         };
         if tokio::time::timeout(drain.deadline, idle).await.is_err() {
             tracing::warn!(
                 pool = worker.name(),
                 open = worker.connections().open_now(),
+                l4 = l4.as_ref().map_or(0, |it| it.open_now()),
                 "connections were cut at the end of the drain time"
             );
         }
@@ -270,9 +291,12 @@ impl Thread {
     }
 }
 
-async fn none_open(worker: &Worker) {
+async fn none_open(worker: &Worker, l4: Option<&L4Worker>) {
     // A connection that is over may have left its last bytes to the flusher.
-    while worker.connections().open_now() > 0 || !worker.flusher().is_empty() {
+    while worker.connections().open_now() > 0
+        || !worker.flusher().is_empty()
+        || l4.is_some_and(|it| it.open_now() > 0)
+    {
         tokio::time::sleep(TICK / 10).await;
     }
 }

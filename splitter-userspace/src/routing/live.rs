@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
-use super::Router;
+use super::{L4Live, Router};
 use crate::model::{LocationId, MAX_VARIANTS, Snapshot, Weights};
 
-/// Number of a weight slot, the same in every map and for the Location's whole life.
+/// Number of a weight slot, the same in every map and for the whole life of the Location or the Service
+/// port that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlotId(pub u32);
 
@@ -38,6 +39,8 @@ pub struct Live {
     pub router: Arc<Router>,
     /// The weight slot of each Location, by [`LocationId`].
     pub slots: Vec<SlotId>,
+    /// What is split without a look at HTTP, by [`L4Id`](crate::model::L4Id).
+    pub l4: Vec<Arc<L4Live>>,
 }
 
 impl Live {
@@ -55,7 +58,14 @@ impl Live {
             snapshot,
             router,
             slots,
+            l4: Vec::new(),
         }
+    }
+
+    /// The same with what is split without a look at HTTP: one for each Service port of the Snapshot.
+    pub fn with_l4(self, l4: Vec<Arc<L4Live>>) -> Self {
+        debug_assert_eq!(l4.len(), self.snapshot.l4.services.len());
+        Live { l4, ..self }
     }
 
     /// The start: no host, no Location, generation 0.

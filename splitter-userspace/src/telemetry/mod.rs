@@ -1,6 +1,7 @@
 //! What is counted and logged about requests: written by the workers, read by `admin`.
 
 mod access_log;
+mod l4;
 mod metrics;
 mod record;
 mod side;
@@ -14,5 +15,7 @@ pub use metrics::{
     WATCH_FAILURES, WEIGHT_OVERRIDES, WorkerMetrics, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
 
-pub(crate) use metrics::{PROBLEMS, VARIANT_WEIGHT};
+pub(crate) use l4::labels as l4_labels;
+pub use l4::{L4Counts, L4Cut, L4Guard, L4Refusal, L4Shown, L4Stats, L4VariantCounts};
+pub(crate) use metrics::{L4_WEIGHT, PROBLEMS, VARIANT_WEIGHT};
 pub use record::{Record, UpstreamRecord};

@@ -330,6 +330,37 @@ pub const FLAGS: &[(&str, &str, &str, &str)] = &[
         "1.5",
         "from 0 to 65536",
     ),
+    (
+        "--tcp-services-configmap",
+        "SPLITTER_TCP_SERVICES_CONFIGMAP",
+        "tcp-services",
+        "a namespace and a name",
+    ),
+    (
+        "--udp-services-configmap",
+        "SPLITTER_UDP_SERVICES_CONFIGMAP",
+        "udp-services",
+        "a namespace and a name",
+    ),
+    (
+        "--max-l4-connections",
+        "SPLITTER_MAX_L4_CONNECTIONS",
+        "0",
+        "from 1 to 1048576",
+    ),
+    ("--l4-idle-timeout", "SPLITTER_L4_IDLE_TIMEOUT", "x", "30s"),
+    (
+        "--max-udp-sessions",
+        "SPLITTER_MAX_UDP_SESSIONS",
+        "0",
+        "from 1 to 1048576",
+    ),
+    (
+        "--udp-idle-timeout",
+        "SPLITTER_UDP_IDLE_TIMEOUT",
+        "x",
+        "30s",
+    ),
 ];
 
 /// Flags that take any text.

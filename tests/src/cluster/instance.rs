@@ -45,6 +45,7 @@ pub fn settings(kubeconfig: &Path, pod: &str, node: &str) -> (Settings, ClusterS
         node_name: Some(node.to_owned()),
         secrets: Vec::new(),
         config_map: None,
+        config_maps: Vec::new(),
         status: StatusSettings {
             // Short, so that tests need not wait long for a leader that was killed.
             election_ttl: Duration::from_secs(3),

@@ -1,7 +1,7 @@
 //! `cargo xtask demo`: real traffic through a real proxy, and a table of what became of it.
 //!
 //! Each part is a module with one function that shows it and counts what does not hold:
-//! [`steering`] is the kernel programs' and needs root, [`access`] and [`split`] are the proxy's.
+//! [`steering`] is the kernel programs' and needs root, [`access`], [`l4`] and [`split`] are the proxy's.
 
 mod access;
 mod backend;
@@ -10,6 +10,7 @@ mod client;
 mod dump;
 mod instance;
 mod interrupt;
+mod l4;
 mod manifests;
 mod metrics;
 mod net;
@@ -90,6 +91,7 @@ fn show(args: &DemoArgs, interrupt: &Interrupt) -> Result<usize> {
     // First, as the other one may stay.
     steering::show(&mut report, interrupt)?;
     access::show(&mut report, interrupt)?;
+    l4::show(&mut report, interrupt)?;
     split::show(&mut report, interrupt, args.stay)?;
     Ok(report.failed())
 }

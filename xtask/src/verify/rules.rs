@@ -77,7 +77,11 @@ pub(super) const CRATES: &[(&[&str], &[&str])] = &[
     (&["rcgen"], &["tls", "webhook"]),
     (&["x509_parser"], &["tls"]),
     (&["anyhow"], &["app", "cli", "main"]),
-    (&["splitter_common"], &["dataplane", "proxy", "app", "cli"]),
+    // Where flows are on the line of the weights is said once, for the kernel too.
+    (
+        &["splitter_common"],
+        &["dataplane", "routing", "proxy", "app", "cli"],
+    ),
 ];
 
 const fn only(name: &'static str, modules: &'static [&'static str]) -> Module {

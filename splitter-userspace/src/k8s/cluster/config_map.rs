@@ -21,12 +21,17 @@ impl Followed {
         self.store.is_filled()
     }
 
+    /// The ConfigMap itself, if it is there.
+    pub(super) fn object(&self) -> Option<Arc<ConfigMap>> {
+        let NamespacedName { namespace, name } = &self.name;
+        let key = (namespace.as_str().into(), name.as_str().into());
+        self.store.get(&key)
+    }
+
     /// What it says now. One that is not there says nothing, and that is a Problem.
     pub(super) fn defaults(&self) -> (Arc<Defaults>, Option<Problem>) {
         let NamespacedName { namespace, name } = &self.name;
-        let found = self
-            .store
-            .get(&(namespace.as_str().into(), name.as_str().into()));
+        let found = self.object();
         let problem = found.is_none().then(|| self.missing());
         let values = found.and_then(|it| it.data.clone()).unwrap_or_default();
         let defaults = Defaults {

@@ -63,6 +63,8 @@ pub struct Cluster {
     settings: ClusterSettings,
     stores: Stores,
     config_map: Option<Followed>,
+    /// Those that open ports of the node.
+    also: Vec<Followed>,
     secrets: Named<Secret>,
     maps: Named<ConfigMap>,
     bursts: Bursts,
@@ -141,6 +143,7 @@ impl Cluster {
         };
         watches.start(&stores);
         let config_map = watches.config_map(&stores);
+        let also = watches.also();
         let published = watches.published();
         let (failures, tasks) = (watches.failures, watches.tasks);
         let desk = Desk {
@@ -163,6 +166,7 @@ impl Cluster {
             settings,
             stores,
             config_map,
+            also,
             signals,
             failures,
             _watches: tasks,
@@ -172,8 +176,7 @@ impl Cluster {
     /// Waits until a whole list of every kind was read, and the Secrets that are named, as far as
     /// that is possible. May be cancelled.
     pub async fn synced(&mut self) {
-        while !(self.stores.are_filled() && self.config_map.as_ref().is_none_or(Followed::is_read))
-        {
+        while !self.is_read() {
             self.bursts.over().await;
         }
         for _ in 0..SECRET_TRIES {
@@ -183,6 +186,11 @@ impl Cluster {
             }
             tokio::time::sleep(SECRET_PAUSE).await;
         }
+    }
+
+    fn is_read(&self) -> bool {
+        let mut maps = self.config_map.iter().chain(&self.also);
+        self.stores.are_filled() && maps.all(Followed::is_read)
     }
 
     /// What the ConfigMap says now; none without `--configmap`.
@@ -220,11 +228,24 @@ impl Cluster {
                 services: sourced(self.stores.services.all()),
                 slices: sourced(self.stores.slices.all()),
                 secrets: sourced(self.secrets.all()),
-                config_maps: sourced(self.maps.all()),
+                config_maps: sourced(self.all_maps()),
                 names: crate::k8s::Names::default(),
                 class_by_name_only: true,
             },
         }
+    }
+
+    /// Those that Ingresses name, and those that flags name, each once.
+    fn all_maps(&self) -> Vec<Arc<ConfigMap>> {
+        let also: Vec<_> = self.also.iter().filter_map(Followed::object).collect();
+        let same = |one: &ConfigMap, other: &ConfigMap| {
+            let name = |it: &ConfigMap| (it.metadata.namespace.clone(), it.metadata.name.clone());
+            name(one) == name(other)
+        };
+        let mut all = self.maps.all();
+        all.retain(|it| !also.iter().any(|other| same(it, other)));
+        all.extend(also);
+        all
     }
 
     /// False when one could not be read.
@@ -381,6 +402,21 @@ impl Watches<'_> {
         let config = watcher::Config::default().any_semantic().fields(&selector);
         self.spawn("configmaps", api, config, &store, false);
         Some(Followed { name, store })
+    }
+
+    /// The ConfigMaps that open ports of the node. Without the right to read them no port is opened,
+    /// and everything else works.
+    fn also(&mut self) -> Vec<Followed> {
+        let names = self.settings.config_maps.clone();
+        let followed = names.into_iter().map(|(kind, name)| {
+            let store = Store::default();
+            let api = Api::namespaced(self.client.clone(), &name.namespace);
+            let selector = format!("metadata.name={}", name.name);
+            let config = watcher::Config::default().any_semantic().fields(&selector);
+            self.spawn(kind, api, config, &store, true);
+            Followed { name, store }
+        });
+        followed.collect()
     }
 
     fn namespaced<K>(&mut self, kind: &'static str, store: &Store<K>, config: watcher::Config)

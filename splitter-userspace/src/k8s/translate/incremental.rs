@@ -15,6 +15,7 @@ use super::class::Classes;
 use super::defaults;
 use super::endpoints::Sources;
 use super::group::{Inputs, Part};
+use super::l4;
 use super::merge::{GroupId, Merged};
 use super::outline::Outline;
 use super::partition::partition;
@@ -25,7 +26,7 @@ use super::slices::SliceIndex;
 use super::tls::SecretIndex;
 use crate::config::ClassSettings;
 use crate::k8s::{Objects, Sourced};
-use crate::model::{HostPattern, ObjectRef, Snapshot};
+use crate::model::{HostPattern, L4, ObjectRef, Snapshot};
 
 /// Translates one state of the objects after the other.
 #[derive(Default)]
@@ -35,6 +36,7 @@ pub struct Translator {
     terms: Option<Terms>,
     outlines: HashMap<GroupId, Box<Outline>>,
     merged: Merged,
+    l4: L4,
 }
 
 /// What everything depends on.
@@ -87,6 +89,8 @@ impl Translator {
             slices: &slices,
             names: &objects.names,
         });
+        let (asked, before) = (&settings.l4, &self.l4);
+        self.l4 = l4::l4(objects, asked, &services, &slices, before, &mut found);
         let tls_default = super::tls_default(&inputs);
         let ingresses: Vec<ObjectRef> = served.iter().map(|it| it.object.clone()).collect();
         let of_classes = self.outlines.values().flat_map(|it| &it.problems);
@@ -96,6 +100,7 @@ impl Translator {
         Translation {
             snapshot: Snapshot {
                 tls_default,
+                l4: self.l4.clone(),
                 ..self.merged.snapshot()
             },
             secrets: self.merged.secrets(),

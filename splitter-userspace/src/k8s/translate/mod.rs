@@ -5,7 +5,7 @@
 //! Ingresses to Locations (`mains`, on `rules`, `host`, `path`, `policy`, `regex`, `site`) of Services
 //! (`backends`); canaries (`canary…`, `pattern`) onto the Locations (`attach`, `weights`, `split`); all
 //! sorted (`assemble`). Then all groups to one Snapshot (`merge`), with the Endpoints of Services
-//! (`endpoints`, `slices`, `external`). What did not change since the last time is not done again
+//! (`endpoints`, `slices`, `external`), and what is split without HTTP (`l4`). What did not change since the last time is not done again
 //! (`incremental`). A fault in one object is a Problem and touches nothing else.
 
 mod age;
@@ -32,6 +32,7 @@ mod golang;
 mod group;
 mod host;
 mod incremental;
+mod l4;
 mod mains;
 mod merge;
 mod outline;

@@ -7,7 +7,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint as SliceEndpoint, EndpointSlice};
 
 use super::report::{Problems, Subject};
 use crate::k8s::{Objects, Sourced};
-use crate::model::{Endpoint, EndpointState, Kind};
+use crate::model::{Endpoint, EndpointState, Kind, L4Endpoint, L4State, Transport};
 
 /// Names the Service that a slice belongs to.
 pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
@@ -18,7 +18,8 @@ pub(super) struct SliceIndex<'a>(HashMap<(&'a str, &'a str), Vec<&'a Sourced<End
 /// One slice with its usable addresses.
 struct Slice<'a> {
     ports: Vec<Port<'a>>,
-    addresses: Vec<(IpAddr, EndpointState)>,
+    /// None: it takes nothing new.
+    addresses: Vec<(IpAddr, Option<EndpointState>)>,
 }
 
 struct Port<'a> {
@@ -69,12 +70,18 @@ pub(super) fn endpoints(
     let mut endpoints = Vec::new();
     let mut addresses = 0;
     for slice in slices {
-        let slice = Slice::read(slice, problems);
-        addresses += slice.addresses.len();
+        let slice = Slice::read(slice, Transport::Tcp, problems);
+        let taking = || {
+            slice
+                .addresses
+                .iter()
+                .filter_map(|(ip, state)| Some((*ip, (*state)?)))
+        };
+        addresses += taking().count();
         for port in slice.ports.iter().filter(|port| port.name == port_name) {
-            endpoints.extend(slice.addresses.iter().map(|(ip, state)| Endpoint {
-                addr: SocketAddr::new(*ip, port.number),
-                state: *state,
+            endpoints.extend(taking().map(|(ip, state)| Endpoint {
+                addr: SocketAddr::new(ip, port.number),
+                state,
             }));
         }
     }
@@ -88,8 +95,39 @@ pub(super) fn endpoints(
     }
 }
 
+/// The same without a look at HTTP: those that take nothing new keep what they have.
+pub(super) fn l4_endpoints(
+    slices: &[&Sourced<EndpointSlice>],
+    port_name: &str,
+    transport: Transport,
+    problems: &mut Problems,
+) -> Vec<L4Endpoint> {
+    let mut endpoints = Vec::new();
+    for slice in slices {
+        let slice = Slice::read(slice, transport, problems);
+        for port in slice.ports.iter().filter(|port| port.name == port_name) {
+            endpoints.extend(slice.addresses.iter().map(|(ip, state)| L4Endpoint {
+                addr: SocketAddr::new(*ip, port.number),
+                state: match state {
+                    Some(EndpointState::Ready) => L4State::Ready,
+                    Some(EndpointState::Draining) => L4State::Draining,
+                    None => L4State::Unready,
+                },
+            }));
+        }
+    }
+    // The best that any slice says of an address sorts first.
+    endpoints.sort_unstable();
+    endpoints.dedup_by_key(|it| it.addr);
+    endpoints
+}
+
 impl<'a> Slice<'a> {
-    fn read(slice: &'a Sourced<EndpointSlice>, problems: &mut Problems) -> Self {
+    fn read(
+        slice: &'a Sourced<EndpointSlice>,
+        transport: Transport,
+        problems: &mut Problems,
+    ) -> Self {
         let subject = Subject {
             object: slice.object_ref(Kind::EndpointSlice),
             source: &slice.source,
@@ -111,7 +149,7 @@ impl<'a> Slice<'a> {
             );
             return read;
         }
-        read.ports = ports(&slice.object, &subject, problems);
+        read.ports = ports(&slice.object, transport, &subject, problems);
         for (index, endpoint) in slice.object.endpoints.iter().flatten().enumerate() {
             read.add(
                 endpoint,
@@ -132,9 +170,7 @@ impl<'a> Slice<'a> {
         subject: &Subject<'_>,
         problems: &mut Problems,
     ) {
-        let Some(state) = state(endpoint) else {
-            return;
-        };
+        let state = state(endpoint);
         for (place, text) in endpoint.addresses.iter().enumerate() {
             match address(text, address_type) {
                 Ok(address) => self.addresses.push((address, state)),
@@ -150,15 +186,16 @@ impl<'a> Slice<'a> {
     }
 }
 
-/// The TCP ports of a slice.
+/// The ports of a slice for one transport.
 fn ports<'a>(
     slice: &'a EndpointSlice,
+    transport: Transport,
     subject: &Subject<'_>,
     problems: &mut Problems,
 ) -> Vec<Port<'a>> {
     let mut ports = Vec::new();
     for (index, port) in slice.ports.iter().flatten().enumerate() {
-        if port.protocol.as_deref().is_some_and(|it| it != "TCP") {
+        if port.protocol.as_deref().unwrap_or("TCP") != transport.name() {
             continue;
         }
         let name = port.name.as_deref().unwrap_or("");

@@ -247,3 +247,38 @@ pub const STEER: Family = Family::counter(
     "splitter_steer_total",
     "Connections looked up by sk_lookup, by class of the caller and what became of them",
 );
+/// Connections and UDP sessions given to a Variant: namespace, service, port, protocol, variant.
+pub(crate) const L4_CONNECTIONS: Family = Family::counter(
+    "splitter_l4_connections_total",
+    "Connections and UDP sessions that were given to an endpoint, by Service port and variant",
+);
+/// Those that are open, with the same labels.
+pub(crate) const L4_OPEN: Family = Family::gauge(
+    "splitter_l4_open_connections",
+    "Connections and UDP sessions open now, by Service port and variant",
+);
+/// Bytes, with the same labels and `direction`: `in` from clients, `out` to them.
+pub(crate) const L4_BYTES: Family = Family::counter(
+    "splitter_l4_bytes_total",
+    "Bytes carried, by Service port, variant and direction (in from clients, out to them)",
+);
+/// Connections that a canary without an Endpoint left to stable, with the same labels but `variant`.
+pub(crate) const L4_FALLBACKS: Family = Family::counter(
+    "splitter_l4_fallbacks_total",
+    "Connections left to the Service itself because the canary chosen by weight has no endpoint",
+);
+/// Connections that got no Endpoint: namespace, service, port, protocol, reason.
+pub(crate) const L4_REFUSED: Family = Family::counter(
+    "splitter_l4_refused_total",
+    "Connections and datagrams that got no endpoint, by Service port and reason",
+);
+/// Connections that were reset: namespace, service, port, protocol, reason.
+pub(crate) const L4_CUT: Family = Family::counter(
+    "splitter_l4_cut_total",
+    "Connections and UDP sessions that did not end by themselves, by Service port and reason",
+);
+/// The weights in force, labels as for the connections.
+pub(crate) const L4_WEIGHT: Family = Family::gauge(
+    "splitter_l4_variant_weight",
+    "Weight in force of each variant of a split Service port",
+);

@@ -27,14 +27,16 @@ mod worker;
 
 pub use config::ConfigMetrics;
 pub use connections::{ConnectionMetrics, OpenGuard};
-pub(super) use families::LOG_DROPPED;
 pub use families::{
     ENDPOINT_EJECTIONS, HAND_OVERS, INTERFACE_CHANGES, INTERIM_ANSWERS, KEY_FETCHES, LEADS,
     LIMIT_EVICTIONS, MIRRORED, OBJECT_WRITES, PIPES, READY_INSTANCES, SSL_CERTIFICATE_INFO,
     SSL_EXPIRE_TIME, STEER, STEERING_MODE, TLS_HANDSHAKES, WATCH_FAILURES, WEIGHT_OVERRIDES,
     XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
-pub(crate) use families::{PROBLEMS, VARIANT_WEIGHT};
+pub(super) use families::{
+    L4_BYTES, L4_CONNECTIONS, L4_CUT, L4_FALLBACKS, L4_OPEN, L4_REFUSED, LOG_DROPPED,
+};
+pub(crate) use families::{L4_WEIGHT, PROBLEMS, VARIANT_WEIGHT};
 pub use family::{Family, MetricKind};
 pub use handle::{Counter, Gauge};
 pub use registry::{ControllerLabels, MAX_SERIES, Registry};

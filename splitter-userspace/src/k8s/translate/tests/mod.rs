@@ -18,6 +18,7 @@ mod external;
 mod fallback;
 mod incremental;
 mod issues;
+mod l4;
 mod oracle;
 mod own;
 mod paths;

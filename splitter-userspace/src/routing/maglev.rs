@@ -1,0 +1,124 @@
+//! Rings of Endpoints as Maglev makes them (Eisenbud and others, NSDI 2016): each Endpoint has its part
+//! of the ring to within one place, and when one comes or goes, few places change hands.
+//!
+//! A kernel program needs only the finished ring: a place is one look at an array.
+
+/// Places of a ring, for as long as that is a hundred for each Endpoint: a prime.
+pub const SMALL: u32 = 4093;
+
+/// Places of a ring with more Endpoints: a prime.
+pub const LARGE: u32 = 65_521;
+
+/// What holds a place of an Endpoint's order on the ring.
+struct Turn {
+    /// Its next place, before it is known whether that is free.
+    next: u32,
+    step: u32,
+    /// What it has saved of its weight, until it is enough for a place.
+    saved: u64,
+    weight: u64,
+}
+
+/// A ring: by place, the number of an Endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ring {
+    places: Box<[u16]>,
+}
+
+impl Ring {
+    /// Makes the ring of Endpoints, given by a hash of their name and their weight. The same ones in the
+    /// same order give the same ring on every node. Those without weight have no place; nor have those
+    /// past the 65,536th.
+    pub fn of(endpoints: &[(u64, u32)]) -> Self {
+        let used = endpoints.iter().filter(|(_, weight)| *weight > 0).count();
+        let size = match used {
+            0 => return Ring::default(),
+            _ if used as u32 <= SMALL / 100 => SMALL,
+            _ => LARGE,
+        };
+        Self::with_size(endpoints, size)
+    }
+
+    /// A ring of `size` places, which must be a prime above 2, so that each order meets every place.
+    fn with_size(endpoints: &[(u64, u32)], size: u32) -> Self {
+        const FREE: u32 = u32::MAX;
+        let mut turns: Vec<Turn> = endpoints
+            .iter()
+            .take(usize::from(u16::MAX) + 1)
+            .map(|(name, weight)| turn(*name, *weight, size))
+            .collect();
+        // In each round everybody saves his weight, and pays the largest weight for a place: so also
+        // small weights get their part.
+        let price = turns.iter().map(|it| it.weight).max().unwrap_or(0);
+        if price == 0 {
+            return Ring::default();
+        }
+        let mut places = vec![FREE; size as usize];
+        let mut free = size;
+        'rounds: loop {
+            for (number, turn) in (0..).zip(&mut turns) {
+                turn.saved += turn.weight;
+                if turn.saved < price {
+                    continue;
+                }
+                turn.saved -= price;
+                if let Some(place) = next_free(turn, size, &places, FREE)
+                    && let Some(place) = places.get_mut(place as usize)
+                {
+                    *place = number;
+                    free -= 1;
+                }
+                if free == 0 {
+                    break 'rounds;
+                }
+            }
+        }
+        Ring {
+            places: places.into_iter().map(|it| it as u16).collect(),
+        }
+    }
+
+    /// How many places there are; 0 without an Endpoint.
+    pub fn len(&self) -> u32 {
+        self.places.len() as u32
+    }
+
+    /// Whether there is no Endpoint on it.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The numbers of Endpoints from a place on, each as often as it is met: the first is whose place it
+    /// is, the next ones stand in for it.
+    pub fn from(&self, place: u32) -> impl Iterator<Item = usize> + '_ {
+        let at = (place as usize).min(self.places.len());
+        let (before, after) = self.places.split_at(at);
+        after.iter().chain(before).map(|it| usize::from(*it))
+    }
+}
+
+fn turn(name: u64, weight: u32, size: u32) -> Turn {
+    let (low, high) = (name & 0xffff_ffff, name >> 32);
+    Turn {
+        next: (low % u64::from(size)) as u32,
+        step: (high % u64::from(size - 1)) as u32 + 1,
+        saved: 0,
+        weight: u64::from(weight),
+    }
+}
+
+fn next_free(turn: &mut Turn, size: u32, places: &[u32], free: u32) -> Option<u32> {
+    for _ in 0..size {
+        let place = turn.next;
+        turn.next = (place + turn.step) % size;
+        if places.get(place as usize) == Some(&free) {
+            return Some(place);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "maglev_tests.rs"]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;
