@@ -111,12 +111,13 @@ fn mix(hash: u64, word: u64) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// A permutation of the numbers below 65,536, another for each key: a Feistel network of bytes.
+/// A permutation of the numbers below 65,536, another for each key: a Feistel network of bytes. With six
+/// rounds a thousand ports in a row are spread as chance would; with four they are not.
 #[inline(always)]
 fn shuffle(number: u16, key: u64) -> u16 {
     let [mut left, mut right] = number.to_be_bytes();
     let mut round = 0;
-    while round < 4 {
+    while round < 6 {
         let mixed =
             (key.rotate_left(16 * round) ^ u64::from(right)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (left, right) = (right, left ^ (mixed >> 56) as u8);

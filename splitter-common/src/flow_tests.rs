@@ -137,6 +137,22 @@ fn is_the_same_for_ever() {
     let flow = flow([192, 0, 2, 9], 40_000);
     assert_eq!(
         (flow.point(), flow.source_point(), flow.place(4093)),
-        (61_378, 29_038, 969)
+        (21_388, 27_909, 969)
     );
+}
+
+/// What a client uses of its ports is a part of them: a part is split as by chance, no worse.
+#[test]
+fn a_thousand_ports_in_a_row_are_split_as_by_chance() {
+    const CLIENTS: u8 = 200;
+    let mut squares = 0.0;
+    for client in 0..CLIENTS {
+        let ports = (40_000..42_000).step_by(2);
+        let points = ports.map(|port| flow([192, 0, 2, client], port).point());
+        let counted = f64::from(counts(&two(10, 100), points)[1]);
+        squares += (counted - 100.0) * (counted - 100.0) / 90.0;
+    }
+    // The mean of so many squared deviations is 1, to within four of its own.
+    let mean = squares / f64::from(CLIENTS);
+    assert!((0.6..1.4).contains(&mean), "{mean}");
 }

@@ -67,6 +67,8 @@ pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
         holds: stayed == kept.len(),
     });
     report.table(&columns, &rows)?;
+    // Or the instance would wait for them before it ends.
+    drop(kept);
     report.line(
         "splitter.io/split on a Service says it; tcp-services and udp-services open the ports",
     )?;
