@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use super::super::proxy_header::{self, Claim};
 use super::relay::{Ended, Relay, reset};
 use super::serve::L4Worker;
+use super::tracked::Tracked;
 use crate::model::{L4Listener, Transport};
 use crate::routing::{L4Live, L4Reason, L4Taken, l4_flow};
 use crate::telemetry::{L4Counts, L4Cut, L4Guard, L4Refusal};
@@ -81,7 +82,9 @@ impl Connection<'_> {
         let track = self.worker.track(&self.live, endpoint);
         // The state may have changed while it was connected.
         let present = self.worker.live.borrow().clone();
-        self.worker.tracked.look(&present.l4);
+        if Tracked::is_gone(&present.l4, &self.live.service.key, endpoint) {
+            track.gone.notify_one();
+        }
         let idle = self.worker.config.limits.idle;
         // Dropped with its task, when the time of the instance is over.
         let mut unfinished = Unfinished(Some(self.counts));

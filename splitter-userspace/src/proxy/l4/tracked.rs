@@ -35,7 +35,7 @@ pub struct Track {
 }
 
 impl Tracked {
-    /// Notes a connection.
+    /// Notes a connection. Whether its Endpoint [is gone](Self::is_gone) already is not looked at.
     pub fn add(self: &Rc<Self>, live: &Arc<L4Live>, endpoint: SocketAddr) -> Track {
         let key = live.service.key.clone();
         let number = self.next.get();
@@ -43,8 +43,6 @@ impl Tracked {
         let gone = Rc::new(Notify::new());
         let mut services = self.services.borrow_mut();
         let service = services.entry(key.clone()).or_default();
-        // It may be of a state that is older or newer than what was looked at.
-        service.seen = None;
         service.open.insert(number, (endpoint, Rc::clone(&gone)));
         Track {
             of: Rc::clone(self),
@@ -54,12 +52,16 @@ impl Tracked {
         }
     }
 
+    /// Whether the present state has the Service port, and not the Endpoint.
+    pub fn is_gone(present: &[Arc<L4Live>], key: &L4Key, endpoint: SocketAddr) -> bool {
+        find(present, key).is_some_and(|it| !it.keeps(endpoint))
+    }
+
     /// Tells the connections whose Endpoint the present state does not have any more. Those of Services
     /// that it does not have at all are left alone: nothing is known of their Endpoints.
     pub fn look(&self, present: &[Arc<L4Live>]) {
         for (key, service) in self.services.borrow_mut().iter_mut() {
-            let found = present.binary_search_by(|it| it.service.key.cmp(key)).ok();
-            let Some(live) = found.and_then(|index| present.get(index)) else {
+            let Some(live) = find(present, key) else {
                 continue;
             };
             if service
@@ -76,6 +78,11 @@ impl Tracked {
             }
         }
     }
+}
+
+fn find<'l>(present: &'l [Arc<L4Live>], key: &L4Key) -> Option<&'l Arc<L4Live>> {
+    let found = present.binary_search_by(|it| it.service.key.cmp(key)).ok();
+    present.get(found?)
 }
 
 impl Drop for Track {
