@@ -1,19 +1,28 @@
 //! What each gate costs alone. Of a request: where the caller is, its address, the names in its
-//! certificate. Of a connection: judging its certificate, finding the name in its hello, and sealing and
-//! opening its ticket.
+//! certificate, and looking up what is known of its password, token or authenticator's answer. Of a token
+//! or a password: checking it, once. Of a connection: judging its certificate, finding the name in its
+//! hello, and sealing and opening its ticket.
 
 #![allow(clippy::expect_used, reason = "a bench fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use divan::{Bencher, black_box};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType};
 use rustls::server::ProducesTickets;
+use splitter::auth::{Digester, KeySet, Recent, Users, Verified};
 use splitter::dataplane::{Classifier, Prefixes, Ranges};
-use splitter::model::{AddressSet, Identities, Pattern, SecretData, TrafficClass};
+use splitter::model::{
+    AddressSet, Algorithms, ClaimPath, ClaimTest, Identities, Jwt, KeySource, KeyUrl, Pattern,
+    SecretData, TokenPlace, TrafficClass,
+};
 use splitter::tls::{Authorities, CertStore, Identity, Peek, read_chain};
 
 fn main() {
@@ -142,4 +151,93 @@ fn ticket_opened(bencher: Bencher<'_, '_>) {
     let ticketer = ticketer();
     let ticket = ticketer.encrypt(&[7; 200]).expect("a ticket");
     bencher.bench_local(move || ticketer.decrypt(black_box(&ticket)));
+}
+
+/// When tokens are looked at, in seconds since 1970.
+const NOW: i64 = 1_800_000_000;
+
+/// A signed token, the keys of its issuer, and what a Location asks of it.
+fn token() -> (String, KeySet, Jwt) {
+    let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a key");
+    let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let point = key.public_key().as_ref();
+    let (x, y) = (encode(&point[1..33]), encode(&point[33..]));
+    let set =
+        format!(r#"{{"keys":[{{"kty":"EC","crv":"P-256","x":"{x}","y":"{y}","kid":"one"}}]}}"#);
+    let head = encode(br#"{"alg":"ES256","kid":"one","typ":"at+jwt"}"#);
+    let claims = format!(
+        r#"{{"iss":"https://id.test","aud":["shop"],"exp":{},"sub":"ann","roles":["reader","admin"],
+        "email":"ann@shop.test","scope":"openid profile email"}}"#,
+        NOW + 60
+    );
+    let message = format!("{head}.{}", encode(claims.as_bytes()));
+    let signature = key.sign(&SystemRandom::new(), message.as_bytes());
+    let token = format!(
+        "{message}.{}",
+        encode(signature.expect("a signature").as_ref())
+    );
+    let claim = ClaimPath {
+        text: "roles".into(),
+        names: ["roles".into()].into(),
+    };
+    let jwt = Jwt {
+        issuer: "https://id.test".into(),
+        audiences: ["shop".into()].into(),
+        algorithms: Algorithms::asymmetric(),
+        keys: KeySource::Url(KeyUrl {
+            url: "https://id.test/keys".into(),
+            authorities: None,
+        }),
+        kind: None,
+        leeway: Duration::from_secs(60),
+        places: [TokenPlace::Header(http::header::AUTHORIZATION)].into(),
+        claims: [ClaimTest {
+            claim,
+            values: ["admin".into()].into(),
+        }]
+        .into(),
+        headers: [].into(),
+        forward: false,
+        realm: "".into(),
+    };
+    let keys = KeySet::read(set.as_bytes(), false).expect("keys");
+    (token, keys, jwt)
+}
+
+/// What each request after the first costs: its token is known by a keyed digest.
+#[divan::bench]
+fn known_by_digest(bencher: Bencher<'_, '_>) {
+    let (token, ..) = token();
+    let digester = Digester::new().expect("randomness");
+    let mut recent = Recent::new(4096);
+    for other in 0..4096_u32 {
+        recent.put(digester.digest(&[b"jwt", &other.to_le_bytes()]), other);
+    }
+    recent.put(digester.digest(&[b"jwt", token.as_bytes()]), 1);
+    bencher.bench_local(move || {
+        let digest = digester.digest(&[b"jwt", black_box(token.as_bytes())]);
+        recent.get(&digest)
+    });
+}
+
+/// What a checked token says, for each request.
+#[divan::bench]
+fn token_admitted(bencher: Bencher<'_, '_>) {
+    let (token, keys, jwt) = token();
+    let verified = Verified::check(&token, &keys, &jwt).expect("a good token");
+    bencher.bench_local(move || verified.admit(black_box(&jwt), NOW).is_ok());
+}
+
+/// Once for each token.
+#[divan::bench]
+fn token_checked(bencher: Bencher<'_, '_>) {
+    let (token, keys, jwt) = token();
+    bencher.bench_local(move || Verified::check(black_box(&token), &keys, &jwt).is_ok());
+}
+
+/// Once for each name and password; the slow kinds are checked by threads of their own.
+#[divan::bench(args = ["{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=", "$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/"])]
+fn password_checked(bencher: Bencher<'_, '_>, hash: &str) {
+    let users = Users::file(format!("ann:{hash}\n").as_bytes());
+    bencher.bench_local(move || users.admit("ann", black_box(b"secret")));
 }
