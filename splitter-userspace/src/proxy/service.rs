@@ -94,6 +94,15 @@ pub async fn serve(
     if forwarded.is_err() {
         journal.observe_speed();
     }
+    let signs_in = journal.passage.sign_in.take();
+    if let (Ok(exchanged), Some(page)) = (&forwarded, signs_in)
+        && exchanged.status() == StatusCode::UNAUTHORIZED
+    {
+        if let Ok(exchanged) = forwarded {
+            fallback::discard(&worker, exchanged);
+        }
+        return policy_answer(&worker, policy::to_sign_in(page), journal);
+    }
     let kept = prepared.kept.filter(|kept| match &forwarded {
         Ok(exchanged) => kept.replaces(exchanged.status()),
         Err(fault) => *fault != Fault::ClientGone && kept.replaces_own(fault.status()),

@@ -1,8 +1,40 @@
-//! What a service that is asked hears of a request.
+//! What a service that is asked hears of a request, and what becomes of a 401 of the pod's own.
 
 use splitter_tests::backend::Backend;
 
-use super::external::{counting, site};
+use super::external::{GOOD, authenticator, counting, site};
+
+/// nginx hands a 401 of the pod to the page where it looks at the errors of pods at all.
+#[test]
+fn a_401_of_the_pod_leads_to_the_page_only_where_its_errors_are_looked_at() {
+    let service = authenticator();
+    let page = (
+        "auth-signin",
+        "https://login.test/start?rd=$escaped_request_uri",
+    );
+    let pages = ("custom-http-errors", "404");
+    let off = ("disable-proxy-intercept-errors", "true");
+    for (more, status) in [
+        (&[page][..], 401),
+        (&[page, pages], 302),
+        (&[page, ("custom-http-errors", "401,404")], 302),
+        (&[page, pages, off], 401),
+        (&[pages], 401),
+    ] {
+        let pod = Backend::answering("HTTP/1.1 401 Unauthorized\r\nContent-Length: 3\r\n\r\npod");
+        let more = [more, &[("default-backend", "app")]].concat();
+        let splitter = site(&pod, &service, "/check", &more);
+        let answer = splitter.get_with("a.test", "/x?y=1", GOOD);
+        assert_eq!(answer.status, status, "{more:?}");
+        let there = answer.field("location");
+        assert_eq!(there.is_some(), status == 302);
+        if let Some(there) = there {
+            assert_eq!(there, "https://login.test/start?rd=%2Fx%3Fy%3D1");
+        }
+        // Another answer of the pod is its own.
+        assert_eq!(pod.seen().len(), 1);
+    }
+}
 
 /// Whatever a client says of its way and of what it asks for: the service hears it from us, and of its
 /// other fields every line.

@@ -21,7 +21,7 @@ use std::time::Instant;
 use http::header::{CONNECTION, HOST};
 use http::{HeaderMap, HeaderValue, StatusCode, Version, request, response};
 
-pub use auth::{Cookies, Gatekeeper, Guest, Passed, authorise, hide_token};
+pub use auth::{Cookies, Gatekeeper, Guest, Passed, authorise, hide_token, to_sign_in};
 pub use body::admit;
 pub use client_cert::{Certified, Verdict, certify, is_own_field, same_host};
 pub use pace::Pacer;
@@ -61,6 +61,8 @@ pub struct Passage {
     pub held: Option<Hold>,
     /// Cookies of the service that was asked who may call.
     pub cookies: Option<Cookies>,
+    /// Where a client is sent whom the pod does not know, if that is not the pod's to say.
+    pub sign_in: Option<HeaderValue>,
     /// How the client came.
     scheme: Option<Scheme>,
     /// Whether the client speaks gRPC with pods that do.

@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = rows! {
     "auth-response-headers" Location Works "headers, separated by commas, that pods get; the client's own are removed" "none" "503; reported" "Host";
     "auth-secret" Location Differs "a Secret of the Ingress's own namespace, by NAME or NAMESPACE/NAME; bcrypt up to cost 14, sha-crypt up to 1000000 rounds, apr1, MD5-crypt, SHA-1, plain" "needed with `auth-type`" "503; reported. A user with another hash is not let in; reported. Without `auth-type` ingress-nginx lets everybody in" "nobody";
     "auth-secret-type" Location Works "`auth-file` (htpasswd in the entry `auth`), `auth-map` (each entry is a user and a hash)" "`auth-file`" "503; reported" "auth-list";
-    "auth-signin" Location Works "a URL with `$host`, `$http_host`, `$scheme`, `$request_uri`, `$escaped_request_uri`, `$request_method`; any guard's 401 leads there" "none" "503; reported" "login.test";
+    "auth-signin" Location Works "a URL with `$host`, `$http_host`, `$scheme`, `$request_uri`, `$escaped_request_uri`, `$request_method`; any 401 leads there: of whoever refuses, and, as in ingress-nginx, of the pod itself where `custom-http-errors` (beside `default-backend`) has its answers looked at" "none" "503; reported" "login.test";
     "auth-signin-redirect-param" Location Works "a name" "`rd`" "503; reported" "a b";
     "auth-snippet" Location Refused "nginx text" "" "503; never executed" "";
     "auth-tls-error-page" Location Works "a URL of http or https" "none (400)" "no redirect; reported" "page";

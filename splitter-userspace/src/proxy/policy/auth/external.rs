@@ -106,10 +106,15 @@ fn unauthorized(asking: &Asking<'_>, external: &External, verdict: &Verdict) -> 
 /// Sends the client to where it can sign in.
 pub(super) fn sign_in(asking: &Asking<'_>, page: &Template) -> Refusal {
     let mut reply = Reply::new("auth-signin", StatusCode::FOUND);
-    if let Ok(target) = HeaderValue::from_str(&asking.wanted.fill(page)) {
+    if let Some(target) = sign_in_at(asking, page) {
         reply.headers.insert(LOCATION, target);
     }
     reply.into()
+}
+
+/// Where that is.
+pub(super) fn sign_in_at(asking: &Asking<'_>, page: &Template) -> Option<HeaderValue> {
+    HeaderValue::from_str(&asking.wanted.fill(page)).ok()
 }
 
 fn add_cookies(verdict: &Verdict, wanted: bool, reply: &mut Reply) {

@@ -9,7 +9,7 @@ mod jwt;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode, request};
 
 pub use external::Cookies;
@@ -75,6 +75,15 @@ pub async fn authorise(
         false => asking.all(guarded).await,
     };
     let page = guarded.external.as_ref().and_then(|it| it.sign_in.as_ref());
+    let intercepts = policy.error_pages.as_ref().is_some_and(|it| it.intercept);
+    let passed = passed.map(|passed| match page.filter(|_| intercepts) {
+        // nginx hands the pod's own 401 to it as well, where it looks at the pod's errors at all.
+        Some(page) => Passed {
+            sign_in: external::sign_in_at(&asking, page),
+            ..passed
+        },
+        None => passed,
+    });
     passed.map_err(|refusal| match page {
         // Whoever refuses, as in ingress-nginx.
         Some(page) if refusal.status() == StatusCode::UNAUTHORIZED => {
@@ -82,6 +91,13 @@ pub async fn authorise(
         }
         _ => refusal,
     })
+}
+
+/// The answer in place of a pod's 401.
+pub fn to_sign_in(page: HeaderValue) -> Reply {
+    let mut reply = Reply::new("auth-signin", StatusCode::FOUND);
+    reply.headers.insert(LOCATION, page);
+    reply
 }
 
 /// Keeps a token in the query out of the log, and of what error pages are told.
@@ -101,6 +117,7 @@ pub fn hide_token(guarded: &Guarded, parts: &request::Parts, journal: &mut Journ
 pub struct Passed {
     token: Option<Rc<Verified>>,
     verdict: Option<Verdict>,
+    sign_in: Option<HeaderValue>,
 }
 
 impl Passed {
@@ -122,6 +139,7 @@ impl Passed {
         if guarded.basic.is_some() && (guarded.jwt.is_none() || credentials.any(basic)) {
             parts.headers.remove(AUTHORIZATION);
         }
+        passage.sign_in = self.sign_in.clone();
         if let (Some(external), Some(verdict)) = (&guarded.external, &self.verdict) {
             passage.cookies = verdict.cookies(external);
         }
