@@ -12,10 +12,14 @@ pub fn nodes_say_where_ingresses_are(world: &mut World) {
     let _pod = pod(1, "stable");
     world.put_service(&ns, "stable", 1);
     world.put_pod("splitter-1", "node-1", true);
-    world.put_pod("splitter-2", "node-2", true);
+    world.put_pod("splitter-2", "node-2", false);
     let ingress = objects::ingress(&ns, "main", "status.test", "stable");
     world.put(&ingress);
     let _splitter = ClusterSplitter::start(world.settings());
+    eventually("the node with a ready pod is in the status", || {
+        world.addresses(&ingress) == ["192.0.2.11"]
+    });
+    world.put_pod("splitter-2", "node-2", true);
     eventually("both nodes are in the status", || {
         world.addresses(&ingress) == ["192.0.2.11", "192.0.2.12"]
     });
