@@ -186,6 +186,8 @@ impl Upstream {
         let to_head = request.parts.method == Method::HEAD;
         self.answered = false;
         self.keep = request.keeps();
+        // What is read with the head is copied, and most of a long answer need not be.
+        self.read_size = READ;
         self.socket().begin();
         self.wire.write_with(|out| request.write(out));
         self.sending = match body {
