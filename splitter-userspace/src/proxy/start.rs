@@ -238,7 +238,7 @@ impl Thread {
                 .registry
                 .counter(&ENDPOINT_EJECTIONS, &[("pool", self.config.name)]),
             mirrors: Mirrors::new(&self.registry, self.config.name),
-            pipes: Pipes::new(["taken", "failed"].map(|result| {
+            pipes: Pipes::new(["taken", "failed", "busy"].map(|result| {
                 let labels = [("pool", self.config.name), ("result", result)];
                 self.registry.counter(&PIPES, &labels)
             })),

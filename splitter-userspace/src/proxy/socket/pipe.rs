@@ -22,6 +22,10 @@ pub const PIPE: usize = 1024 * 1024;
 /// Pipes that a worker keeps for later use.
 const KEPT: usize = 16;
 
+/// Pipes that a worker has in use at most. A client that takes nothing keeps what is in its pipe in
+/// the kernel, where no limit of sockets counts it.
+const MOST: usize = 128;
+
 /// Memory that is never read or written: a part of it stands for as many bytes that are in a pipe.
 /// Whoever hands bytes on by slices hands it on like any other.
 fn stand_in() -> &'static [u8] {
@@ -119,6 +123,9 @@ const FLAGS: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
 
 impl Drop for Pipe {
     fn drop(&mut self) {
+        self.home
+            .in_use
+            .set(self.home.in_use.get().saturating_sub(1));
         // With bytes in it, it is of no use to anybody else.
         if self.filled.get() == 0
             && let Some(ends) = self.ends.take()
@@ -131,27 +138,34 @@ impl Drop for Pipe {
 /// The pipes of one worker that nobody uses.
 pub struct Pipes {
     idle: RefCell<Vec<Ends>>,
-    /// Of those that were taken, and of those that could not be made.
-    counters: [Counter; 2],
+    in_use: Cell<usize>,
+    /// Of those that were taken, of those that could not be made, and of those that were too many.
+    counters: [Counter; 3],
 }
 
 impl Pipes {
     /// None yet.
-    pub fn new(counters: [Counter; 2]) -> Self {
+    pub fn new(counters: [Counter; 3]) -> Self {
         Pipes {
             idle: RefCell::default(),
+            in_use: Cell::new(0),
             counters,
         }
     }
 
-    /// An empty pipe; none when there are no descriptors left.
+    /// An empty pipe; none when there are no descriptors left, or [`MOST`] are in use.
     pub fn take(self: &Rc<Self>) -> Option<Rc<Pipe>> {
+        let [taken, failed, busy] = &self.counters;
+        if self.in_use.get() >= MOST {
+            busy.inc();
+            return None;
+        }
         let kept = self.idle.borrow_mut().pop();
         let made = kept.map_or_else(Ends::new, Ok);
-        let [taken, failed] = &self.counters;
         match made {
             Ok(ends) => {
                 taken.inc();
+                self.in_use.set(self.in_use.get() + 1);
                 Some(Rc::new(Pipe {
                     ends: Some(ends),
                     filled: Cell::new(0),
@@ -195,11 +209,25 @@ mod tests {
         assert_eq!(plain(&bufs[3..]).len(), 1);
     }
 
+    fn pipes() -> Rc<Pipes> {
+        let registry = Registry::new(&ControllerLabels::default());
+        let counter = |it| registry.counter(&PIPES, &[("result", it)]);
+        Rc::new(Pipes::new(["taken", "failed", "busy"].map(counter)))
+    }
+
+    #[test]
+    fn clients_that_take_nothing_cannot_have_all_pipes() {
+        let pipes = pipes();
+        let mut taken: Vec<_> = (0..MOST).map(|_| pipes.take()).collect();
+        assert!(taken.iter().all(Option::is_some));
+        assert!(pipes.take().is_none());
+        taken.pop();
+        assert!(pipes.take().is_some(), "there is room again");
+    }
+
     #[test]
     fn an_empty_pipe_is_used_again() {
-        let registry = Registry::new(&ControllerLabels::default());
-        let counters = ["taken", "failed"].map(|it| registry.counter(&PIPES, &[("result", it)]));
-        let pipes = Rc::new(Pipes::new(counters));
+        let pipes = pipes();
         drop(pipes.take());
         assert_eq!(pipes.idle.borrow().len(), 1);
         let pipe = pipes.take();

@@ -184,11 +184,12 @@ pub const INTERIM_ANSWERS: Family = Family::counter(
     "Interim answers (1xx) of backends, by result: passed to the client, or dropped as it could not \
      take them (HTTP/2, or an answer before it still on its way)",
 );
-/// Long answers that were to go through a pipe, labels `pool` and `result`: `taken`, `failed`.
+/// Long answers that were to go through a pipe, labels `pool` and `result`: `taken`, `failed`,
+/// `busy`.
 pub const PIPES: Family = Family::counter(
     "splitter_pipes_total",
-    "Long answers in the clear, by whether they went through a pipe of the kernel's: taken, or failed, \
-     after which they were copied",
+    "Long answers in the clear, by whether they went through a pipe of the kernel's: taken; or failed, \
+     or busy (a worker has 128 in use), after which they were copied",
 );
 /// Fetches of keys that tokens are signed with, label `result`: `ok`, `failed`.
 pub const KEY_FETCHES: Family = Family::counter(
