@@ -13,6 +13,7 @@ pub mod cluster;
 pub mod counting;
 pub mod directory;
 pub mod dns;
+pub mod faults;
 pub mod fuzz;
 pub mod instance;
 pub mod issuer;

@@ -1,18 +1,8 @@
 //! Faults that other proxies had with who may call, each with the tests that would show it here, or why
 //! there can be none. Those of TLS and certificates have a table of their own.
 
-use std::collections::BTreeSet;
-
-/// Where it was, what broke, and what shows it.
-type Row = (&'static str, &'static str, Shown);
-
-enum Shown {
-    /// Tests by name, in the files of [`SOURCES`].
-    Tests(&'static [&'static str]),
-    /// It cannot happen.
-    NotApplicable(&'static str),
-}
-use Shown::{NotApplicable, Tests};
+use splitter_tests::faults::Shown::{NotApplicable, Tests};
+use splitter_tests::faults::{Row, check, version};
 
 /// Passwords, other services, addresses.
 const GUARDS: &[Row] = &[
@@ -274,46 +264,14 @@ const SOURCES: &[&str] = &[
     include_str!("../../../splitter-userspace/src/routing/rewrite.rs"),
 ];
 
-/// The names of all tests in a file: what a test's mark stands before, and nothing else.
-fn tests(source: &str) -> impl Iterator<Item = &str> {
-    let marked = source.split("#[test]").skip(1);
-    marked.filter_map(|it| {
-        it.split_once("fn ")?
-            .1
-            .split_once('(')
-            .map(|it| it.0.trim())
-    })
-}
-
 #[test]
 fn every_fault_is_shown_by_tests_that_are_there_or_cannot_happen() {
-    let there: BTreeSet<&str> = SOURCES.iter().flat_map(|it| tests(it)).collect();
-    assert!(there.contains("every_fault_is_shown_by_tests_that_are_there_or_cannot_happen"));
-    assert!(!there.contains("tests"), "only tests");
-    for (id, what, shown) in GUARDS.iter().chain(TOKENS) {
-        match shown {
-            Tests(names) => {
-                assert!(!names.is_empty(), "{id}: {what}");
-                for name in *names {
-                    assert!(there.contains(name), "{id}: no test {name}");
-                }
-            }
-            NotApplicable(why) => assert!(!why.is_empty(), "{id}: {what}"),
-        }
-    }
+    check(GUARDS.iter().chain(TOKENS), SOURCES);
 }
 
 #[test]
 fn the_library_is_new_enough() {
-    let lock = include_str!("../../../Cargo.lock");
-    let (_, rest) = lock
-        .split_once("name = \"jsonwebtoken\"\nversion = \"")
-        .expect("in use");
-    let (version, _) = rest.split_once('"').expect("a version");
-    let parts = version
-        .split('.')
-        .map(|it| it.parse::<u64>().expect("a number"));
-    let parts: Vec<_> = parts.collect();
     // Before it, a time of another type was passed over.
-    assert!(parts >= vec![10, 3], "{version}");
+    let version = version("jsonwebtoken");
+    assert!(version >= vec![10, 3], "{version:?}");
 }

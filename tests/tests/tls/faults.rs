@@ -1,18 +1,8 @@
 //! Faults that other proxies had with TLS and certificates, each with the tests that would show it here,
 //! or why there can be none. Faults of passwords, tokens and authenticators have a table of their own.
 
-use std::collections::BTreeSet;
-
-/// Where it was, what broke, and what shows it.
-type Row = (&'static str, &'static str, Shown);
-
-enum Shown {
-    /// Tests by name, in the files of [`SOURCES`].
-    Tests(&'static [&'static str]),
-    /// It cannot happen.
-    NotApplicable(&'static str),
-}
-use Shown::{NotApplicable, Tests};
+use splitter_tests::faults::Shown::{NotApplicable, Tests};
+use splitter_tests::faults::{Row, check, version};
 
 const ROWS: &[Row] = &[
     (
@@ -141,39 +131,9 @@ const SOURCES: &[&str] = &[
     include_str!("../../../splitter-userspace/src/tls/tickets_tests.rs"),
 ];
 
-/// The names of all tests in a file.
-fn tests(source: &str) -> impl Iterator<Item = &str> {
-    let functions = source.split("fn ").skip(1);
-    functions.filter_map(|it| it.split_once('(').map(|it| it.0.trim()))
-}
-
 #[test]
 fn every_fault_is_shown_by_tests_that_are_there_or_cannot_happen() {
-    let there: BTreeSet<&str> = SOURCES.iter().flat_map(|it| tests(it)).collect();
-    assert!(there.contains("every_fault_is_shown_by_tests_that_are_there_or_cannot_happen"));
-    for (id, what, shown) in ROWS {
-        match shown {
-            Tests(names) => {
-                assert!(!names.is_empty(), "{id}: {what}");
-                for name in *names {
-                    assert!(there.contains(name), "{id}: no test {name}");
-                }
-            }
-            NotApplicable(why) => assert!(!why.is_empty(), "{id}: {what}"),
-        }
-    }
-}
-
-/// The version of a crate that is built in.
-fn version(name: &str) -> Vec<u64> {
-    let lock = include_str!("../../../Cargo.lock");
-    let entry = format!("name = \"{name}\"\nversion = \"");
-    let (_, rest) = lock.split_once(&entry).expect("the crate is in use");
-    let (version, _) = rest.split_once('"').expect("a version");
-    version
-        .split('.')
-        .map(|it| it.parse().expect("a number"))
-        .collect()
+    check(ROWS, SOURCES);
 }
 
 #[test]
