@@ -110,6 +110,16 @@ impl Splitter {
         Page::read(&answer.text()).expect("the metrics are well-formed")
     }
 
+    /// Waits until the series with these labels come to this: what a client has seen may be counted
+    /// a moment later.
+    ///
+    /// # Panics
+    /// When they do not within the patience of the tests.
+    #[track_caller]
+    pub fn expect_sum(&self, name: &str, labels: &[(&str, &str)], expected: f64) {
+        crate::prometheus::expect_sum(|| self.metrics(), name, labels, expected);
+    }
+
     /// A page of the admin server, as JSON.
     pub fn dump(&self, page: &str) -> serde_json::Value {
         let answer = client::get(self.admin, "admin", page);

@@ -46,14 +46,22 @@ pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
 /// # Panics
 /// When it is not within `patience`.
 #[track_caller]
-pub fn eventually_within(what: &str, patience: Duration, mut condition: impl FnMut() -> bool) {
+pub fn eventually_within(what: &str, patience: Duration, condition: impl FnMut() -> bool) {
+    assert!(
+        within(patience, condition),
+        "{what}: not within {patience:?}"
+    );
+}
+
+/// Whether `condition` comes true within `patience`.
+fn within(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !condition() {
-        assert!(
-            began.elapsed() < patience,
-            "{what}: not within {patience:?}"
-        );
+        if began.elapsed() >= patience {
+            return false;
+        }
         // Not a wait for something to happen: only lets the others run between two looks.
         std::thread::park_timeout(Duration::from_millis(5));
     }
+    true
 }

@@ -126,6 +126,20 @@ impl Page {
     }
 }
 
+/// Waits until the series with these labels come to `expected`.
+///
+/// # Panics
+/// When they do not within the patience of the tests; says what they come to.
+#[track_caller]
+pub fn expect_sum(page: impl Fn() -> Page, name: &str, labels: &[(&str, &str)], expected: f64) {
+    let mut found = f64::NAN;
+    let met = crate::within(crate::PATIENCE, || {
+        found = page().sum(name, labels);
+        found == expected
+    });
+    assert!(met, "{name}{labels:?} is {found}, not {expected}");
+}
+
 fn belongs(name: &str, family: &str, kind: &str) -> bool {
     match name.strip_prefix(family) {
         Some("") => kind == "counter" || kind == "gauge",

@@ -55,12 +55,10 @@ fn outside_and_pods_are_served_by_pools_of_their_own() {
     check(node, "203.0.113.1:80", "203.0.113.1", "east-west");
     check(node, "127.0.0.1:80", "127.0.0.1", "east-west");
 
+    let accepted = "splitter_connections_accepted_total";
+    site.expect_sum(accepted, &[("pool", "north-south")], 2.0);
+    site.expect_sum(accepted, &[("pool", "east-west")], 5.0);
     let metrics = site.metrics();
-    let accepted = |pool| {
-        let name = "splitter_connections_accepted_total";
-        metrics.sum(name, &[("pool", pool)])
-    };
-    assert_eq!((accepted("north-south"), accepted("east-west")), (2.0, 5.0));
     let mode = metrics.select("splitter_steering_mode", &[]);
     assert_eq!((mode.len(), mode[0].label("mode")), (1, "xdp"));
     let steered = |class| {
@@ -168,7 +166,7 @@ fn a_weight_changed_by_bpftool_is_followed_at_once_and_reported() {
     let overrides = |site: &Site| site.metrics().sum("splitter_weight_overrides", &[]);
     eventually("the override is reported", || overrides(&site) == 1.0);
     let weight = [("variant", "web-next"), ("host", HOST)];
-    assert_eq!(site.metrics().sum("splitter_variant_weight", &weight), 7.0);
+    site.expect_sum("splitter_variant_weight", &weight, 7.0);
     assert_eq!(
         site.log()
             .matches("weights were changed in the map")

@@ -60,7 +60,7 @@ fn the_class_that_was_found_decides_in_every_mode() {
             assert_eq!(statuses(from, to), expected, "{mode}: to {to}");
         }
         let labels = [("fault", "class-denied")];
-        assert_eq!(site.metrics().sum("splitter_faults_total", &labels), 7.0);
+        site.expect_sum("splitter_faults_total", &labels, 7.0);
     }
 }
 

@@ -108,6 +108,8 @@ impl Kernel {
         caps::check()?;
         let external = nics::external(&options.interfaces)?;
         let dir = PinDir::take(&options.pin_dir, options.beside.as_deref())?;
+        // Nobody is beside it any more whose directory could be taken.
+        let beside = options.beside.clone().filter(|it| it != dir.path());
         let mut ebpf = open(object, Some(dir.path()))?;
         check(&Maps(&mut ebpf), dir.path())?;
         // Before any map is taken: the code names maps by descriptors, which must be open still.
@@ -124,8 +126,8 @@ impl Kernel {
         splits.clear();
         let log = KernelLog::new(&mut ebpf)?;
         let mut lookup = attach_lookup(&mut ebpf, dir.path())?;
-        let nics = Nics::attach(&mut ebpf, options, external, dir.path())?;
-        if options.keep_attached && options.beside.is_none() {
+        let nics = Nics::attach(&mut ebpf, options, beside.as_deref(), external, dir.path())?;
+        if options.keep_attached && beside.is_none() {
             lookup = match lookup.keep() {
                 Ok(lookup) => lookup,
                 Err(error) => {
@@ -152,7 +154,7 @@ impl Kernel {
             ebpf,
             keep: options.keep_attached,
             lookup: Some(lookup),
-            beside: options.beside.clone(),
+            beside,
             dir,
         })
     }

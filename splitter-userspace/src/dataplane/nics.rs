@@ -41,9 +41,11 @@ pub struct NicChange {
 
 impl Nics {
     /// Attaches XDP to each of them, if it is asked for; nothing stays attached when one refuses.
+    /// What an instance that still runs has lent below `beside` waits for [`Self::settle`].
     pub(super) fn attach(
         ebpf: &mut Ebpf,
         options: &KernelOptions,
+        beside: Option<&Path>,
         external: Vec<Interface>,
         dir: &Path,
     ) -> Result<Nics, DataplaneError> {
@@ -61,7 +63,6 @@ impl Nics {
         release_others(dir, policed)?;
         let mut taken = Vec::new();
         for nic in policed {
-            let beside = options.beside.as_deref();
             let waiting = beside.map(|dir| lent(dir, nic)).transpose()?.flatten();
             taken.push(match waiting {
                 Some(link) => (None, Some(link)),
@@ -72,7 +73,7 @@ impl Nics {
         let mut taken = taken.into_iter();
         for interface in external {
             let (attached, waiting) = taken.next().unwrap_or_default();
-            let attached = attached.map(|attached| match options.beside {
+            let attached = attached.map(|attached| match beside {
                 None => nics.kept(attached),
                 Some(_) => Ok(attached),
             });

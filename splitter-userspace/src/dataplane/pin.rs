@@ -40,7 +40,8 @@ impl PinDir {
     /// alone and the next name is taken: `v1`, `v1-2`, and so on.
     ///
     /// With the directory of an instance that is being taken over, those that processes hold are
-    /// left alone too, for the next name.
+    /// left alone too, for the next name. One that is gone already has left its directory, with the
+    /// links in it, to whoever takes it.
     ///
     /// # Errors
     /// When `base` is not on a BPF file system, another process holds the directory, or the kernel
@@ -54,7 +55,7 @@ impl PinDir {
                 Err(DataplaneError::InUse { .. }) if beside.is_some() => continue,
                 lock => lock?,
             };
-            if beside.is_some() {
+            if beside.is_some_and(|beside| *beside != path) {
                 forget_links(&path)?;
             }
             match misfit(&path)? {

@@ -295,6 +295,16 @@ impl Site {
         Page::read(&self.admin("/metrics")).unwrap()
     }
 
+    /// Waits until the series with these labels come to this: what a client has seen may be counted
+    /// a moment later.
+    ///
+    /// # Panics
+    /// When they do not within the patience of the tests.
+    #[track_caller]
+    pub fn expect_sum(&self, name: &str, labels: &[(&str, &str)], expected: f64) {
+        crate::prometheus::expect_sum(|| self.metrics(), name, labels, expected);
+    }
+
     /// A backend, by its name.
     pub fn backend(&self, name: &str) -> &Backend {
         &self.backends[usize::from(name != "web")]

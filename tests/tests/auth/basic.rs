@@ -42,11 +42,7 @@ fn a_name_with_its_password_passes_and_nothing_else() {
     assert_eq!(splitter.faults("basic-credentials-missing"), 5.0);
     assert_eq!(splitter.faults("basic-credentials-wrong"), 5.0);
     let refused = [("status", "401"), ("ingress", "web")];
-    let requests = splitter.metrics();
-    assert_eq!(
-        requests.sum("nginx_ingress_controller_requests", &refused),
-        10.0
-    );
+    splitter.expect_sum("nginx_ingress_controller_requests", &refused, 10.0);
 }
 
 #[track_caller]

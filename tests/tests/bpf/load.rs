@@ -13,7 +13,7 @@ use splitter_tests::bpf::net::{closing, command, let_go};
 use splitter_tests::bpf::{BpfFs, Nodes, figures};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-fn options(pins: &BpfFs, xdp: Option<XdpKind>) -> KernelOptions {
+pub fn options(pins: &BpfFs, xdp: Option<XdpKind>) -> KernelOptions {
     KernelOptions {
         xdp,
         interfaces: vec!["en0".to_owned()],
@@ -23,7 +23,7 @@ fn options(pins: &BpfFs, xdp: Option<XdpKind>) -> KernelOptions {
     }
 }
 
-fn load(nodes: &Nodes, options: &KernelOptions) -> Result<Kernel, DataplaneError> {
+pub fn load(nodes: &Nodes, options: &KernelOptions) -> Result<Kernel, DataplaneError> {
     nodes.node.run(|| Kernel::load(options))
 }
 
@@ -35,7 +35,7 @@ fn refused(nodes: &Nodes, options: &KernelOptions) -> String {
 }
 
 /// The XDP program on the node's NIC, if any.
-fn xdp_on_nic(nodes: &Nodes) -> Option<u32> {
+pub fn xdp_on_nic(nodes: &Nodes) -> Option<u32> {
     let all = nodes.node.run(splitter::dataplane::interfaces).unwrap();
     all.into_iter().find(|nic| nic.name == "en0").unwrap().xdp
 }
@@ -436,37 +436,6 @@ fn large_frames_are_taken_and_a_program_that_cannot_is_refused_by_its_name() {
     ] {
         assert!(text.contains(part), "{text}");
     }
-    assert_eq!(xdp_on_nic(&nodes), None);
-}
-
-#[test]
-fn kept_programs_outlive_the_process_and_are_taken_over() {
-    let (nodes, pins) = (Nodes::new(), BpfFs::mount());
-    let kept = KernelOptions {
-        keep_attached: true,
-        ..options(&pins, Some(XdpKind::Native))
-    };
-    let_go(load(&nodes, &kept).unwrap());
-    let first = xdp_on_nic(&nodes).unwrap();
-    // Without a listener, connections go where they would without us.
-    let listener = nodes.node.run(|| TcpListener::bind("0.0.0.0:80")).unwrap();
-    assert!(
-        nodes
-            .out
-            .run(|| TcpStream::connect("203.0.113.1:80"))
-            .is_ok()
-    );
-    let_go(listener);
-    let kernel = load(&nodes, &kept).unwrap();
-    let second = xdp_on_nic(&nodes).unwrap();
-    assert_ne!(first, second);
-    let_go(kernel);
-    assert_eq!(xdp_on_nic(&nodes), Some(second));
-    let gone = detach(&kept.pin_dir).unwrap();
-    assert!(
-        gone.iter().any(|path| path.ends_with("link_steer")),
-        "{gone:?}"
-    );
     assert_eq!(xdp_on_nic(&nodes), None);
 }
 

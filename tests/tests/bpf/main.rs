@@ -6,3 +6,4 @@ mod kernels;
 mod load;
 mod maps;
 mod steer;
+mod successors;

@@ -58,8 +58,5 @@ fn only_the_header_is_taken_off_where_none_is_passed_on() {
     assert_eq!(rest, b"");
     assert_eq!(main.accepted(), 1);
     let labels = [("reason", "bad-proxy-header")];
-    assert_eq!(
-        splitter.metrics().sum("splitter_l4_refused_total", &labels),
-        1.0
-    );
+    splitter.expect_sum("splitter_l4_refused_total", &labels, 1.0);
 }

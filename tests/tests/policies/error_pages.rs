@@ -58,12 +58,11 @@ fn an_error_of_a_pod_is_replaced_by_a_page() {
     let id = asked.field("x-request-id");
     assert!(id.is_some() && id == pod.last().field("x-request-id"));
     assert_eq!(asked.field("if-none-match"), None);
-    let metrics = splitter.metrics();
-    let counted = metrics.sum(
+    splitter.expect_sum(
         "nginx_ingress_controller_requests",
         &[("status", "418"), ("service", "app"), ("canary", "")],
+        1.0,
     );
-    assert_eq!(counted, 1.0);
 }
 
 #[test]
@@ -142,12 +141,8 @@ fn the_default_backend_answers_when_there_is_no_pod() {
         assert_eq!(asked.field("x-code"), Some("503"));
         assert_eq!(asked.field("x-service-name"), Some("app"));
     }
-    let metrics = splitter.metrics();
     let labels = [("status", "200"), ("canary", "")];
-    assert_eq!(
-        metrics.sum("nginx_ingress_controller_requests", &labels),
-        2.0
-    );
+    splitter.expect_sum("nginx_ingress_controller_requests", &labels, 2.0);
 }
 
 #[test]

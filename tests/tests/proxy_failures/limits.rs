@@ -57,8 +57,7 @@ fn requests_beyond_the_limit_get_a_503_and_are_counted() {
     go.send(()).expect("the backend waits");
     assert_ok(&second.answer("GET"));
     let busy = [("fault", "busy"), ("pool", "all")];
-    let metrics = splitter.metrics();
-    assert_eq!(metrics.sum("splitter_faults_total", &busy), 2.0);
+    splitter.expect_sum("splitter_faults_total", &busy, 2.0);
 }
 
 #[test]

@@ -211,8 +211,5 @@ fn interim_answers_are_left_out_and_counted() {
         assert_eq!(text(connection.get("/").await).await, "ok");
     });
     let dropped = [("result", "dropped")];
-    let counted = splitter
-        .metrics()
-        .sum("splitter_interim_answers_total", &dropped);
-    assert_eq!(counted, 1.0);
+    splitter.expect_sum("splitter_interim_answers_total", &dropped, 1.0);
 }

@@ -96,11 +96,8 @@ fn the_pods_own_certificate_is_shown_and_nobody_looks_inside() {
         site.counted("200") + site.counted("499") == 1.0
     });
     let handshakes = "splitter_tls_handshakes_total";
-    let passed = site
-        .splitter
-        .metrics()
-        .sum(handshakes, &[("result", "passed")]);
-    assert_eq!(passed, 1.0);
+    site.splitter
+        .expect_sum(handshakes, &[("result", "passed")], 1.0);
 }
 
 #[test]
