@@ -24,7 +24,7 @@ pub use l4::{
 };
 pub use location::{Host, HostPattern, Location, LocationKey, PathKind};
 pub use object::{Kind, ObjectRef};
-pub use path_pattern::{Form, PathPattern};
+pub use path_pattern::{Form, Groups, PathPattern};
 pub use policy::{
     AddressSet, Addresses, Affinity, AffinityMode, Algorithm, Algorithms, AnswerEdits, AuthCache,
     Balance, Basic, ClaimHeader, ClaimPath, ClaimTest, ClientCert, ClientVerify, Cors,

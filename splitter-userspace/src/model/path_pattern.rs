@@ -5,6 +5,10 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look};
 
+mod direct;
+
+use direct::{Direct, Spans};
+
 /// The compiled path of a Location of the kind [`Regex`](super::PathKind::Regex): anchored at the
 /// start, without regard to case, open at the end. Equal when the texts are.
 ///
@@ -18,8 +22,35 @@ pub struct Form {
     text: Box<str>,
     /// What every match begins with, in any case.
     literal: Box<[u8]>,
-    /// None when the literal is all there is.
-    regex: Option<Regex>,
+    rest: Rest,
+}
+
+/// How it is found out whether a path that begins with the literal matches.
+enum Rest {
+    /// The literal is all there is.
+    Nothing,
+    Direct(Direct),
+    Regex(Regex),
+}
+
+/// What the groups of a pattern matched in a path.
+#[derive(Debug)]
+pub struct Groups<'p>(By<'p>);
+
+#[derive(Debug)]
+enum By<'p> {
+    Direct(&'p str, Spans),
+    Regex(Captures<'p>),
+}
+
+impl<'p> Groups<'p> {
+    /// What a group matched, by its number from 1 on; none where it took no part.
+    pub fn get(&self, number: usize) -> Option<&'p [u8]> {
+        match &self.0 {
+            By::Direct(path, spans) => path.as_bytes().get(spans.get(number)?),
+            By::Regex(captures) => Some(captures.get(number)?.as_bytes()),
+        }
+    }
 }
 
 impl PathPattern {
@@ -43,30 +74,27 @@ impl PathPattern {
     }
 
     /// The groups of the first text that matches.
-    pub fn captures<'p>(&self, path: &'p str) -> Option<Captures<'p>> {
-        let mut regexes = self.0.iter().filter_map(|form| form.regex.as_ref());
-        regexes.find_map(|regex| regex.captures(path.as_bytes()))
+    pub fn captures<'p>(&self, path: &'p str) -> Option<Groups<'p>> {
+        self.0.iter().find_map(|form| form.captures(path))
     }
 }
 
 impl Form {
     fn new(text: &str) -> Result<Self, regex::Error> {
         let literal = literal(text);
-        let regex = if *literal == *text.as_bytes() {
-            None
+        let rest = if *literal == *text.as_bytes() {
+            Rest::Nothing
+        } else if let Some(direct) = Direct::new(text) {
+            Rest::Direct(direct)
         } else {
-            Some(
-                RegexBuilder::new(&format!("^{text}"))
-                    .unicode(false)
-                    .case_insensitive(true)
-                    .size_limit(PathPattern::SIZE_LIMIT)
-                    .build()?,
-            )
+            let mut regex = RegexBuilder::new(&format!("^{text}"));
+            let regex = regex.unicode(false).case_insensitive(true);
+            Rest::Regex(regex.size_limit(PathPattern::SIZE_LIMIT).build()?)
         };
         Ok(Form {
             text: text.into(),
             literal,
-            regex,
+            rest,
         })
     }
 
@@ -77,13 +105,27 @@ impl Form {
 
     /// Whether it matches the beginning of a canonical path.
     pub fn is_match(&self, path: &str) -> bool {
-        let start = path.as_bytes().get(..self.literal.len());
-        let begins = start.is_some_and(|it| it.eq_ignore_ascii_case(&self.literal));
-        begins
-            && self
-                .regex
-                .as_ref()
-                .is_none_or(|it| it.is_match(path.as_bytes()))
+        let path = path.as_bytes();
+        match &self.rest {
+            Rest::Nothing => self.begins(path),
+            Rest::Direct(direct) => direct.find(path).is_some(),
+            Rest::Regex(regex) => self.begins(path) && regex.is_match(path),
+        }
+    }
+
+    fn begins(&self, path: &[u8]) -> bool {
+        let start = path.get(..self.literal.len());
+        start.is_some_and(|it| it.eq_ignore_ascii_case(&self.literal))
+    }
+
+    /// None also where the text has no groups because it is a literal.
+    fn captures<'p>(&self, path: &'p str) -> Option<Groups<'p>> {
+        let by = match &self.rest {
+            Rest::Nothing => return None,
+            Rest::Direct(direct) => By::Direct(path, direct.find(path.as_bytes())?),
+            Rest::Regex(regex) => By::Regex(regex.captures(path.as_bytes())?),
+        };
+        Some(Groups(by))
     }
 }
 
@@ -192,8 +234,8 @@ mod tests {
     fn groups_are_those_of_the_text_that_matches() {
         let pattern = PathPattern::new(&["/a/(.*)", "/b/(.*)"]).unwrap();
         let group = |path| {
-            let captures = pattern.captures(path)?;
-            Some(captures.get(1)?.as_bytes())
+            let groups = pattern.captures(path)?;
+            groups.get(1)
         };
         assert_eq!(group("/b/x/y"), Some(&b"x/y"[..]));
         assert_eq!(group("/c"), None);

@@ -89,7 +89,7 @@ impl Wanted<'_> {
         let group = |number: u8| {
             let group = captures.as_ref()?.get(usize::from(number))?;
             // Matched bytes of a canonical path are ASCII.
-            std::str::from_utf8(group.as_bytes()).ok()
+            std::str::from_utf8(group).ok()
         };
         for piece in template.pieces() {
             match piece {
