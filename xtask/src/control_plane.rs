@@ -42,7 +42,8 @@ fn build() -> Result<PathBuf> {
     build_ours(SOURCE, "controlplane")
 }
 
-/// Argo Rollouts and Flagger, with the kinds that they need: variables of the tests and their values.
+/// Argo Rollouts and Flagger, with the kinds that they need, and oauth2-proxy: variables of the tests
+/// and their values.
 pub(crate) fn delivery() -> Result<Vec<(&'static str, PathBuf)>> {
     let mut variables = Vec::new();
     for (names, folder, module, command, kinds) in [
@@ -61,11 +62,8 @@ pub(crate) fn delivery() -> Result<Vec<(&'static str, PathBuf)>> {
             "artifacts/flagger/crd.yaml",
         ),
     ] {
-        let (go, _) = go(folder)?;
-        let name = folder.rsplit('/').next().unwrap_or(folder);
-        let program = root().join("target/cluster").join(name);
         let package = format!("{module}/{command}");
-        go_build(&go, folder, "-s -w", &program, &package)?;
+        let (go, program) = build_theirs(folder, &package)?;
         let list = ["list", "-m", "-f", "{{.Dir}}", module];
         let list = Command::new(&go)
             .args(list)
@@ -74,7 +72,19 @@ pub(crate) fn delivery() -> Result<Vec<(&'static str, PathBuf)>> {
         let source = PathBuf::from(String::from_utf8(list.stdout)?.trim());
         variables.extend(names.into_iter().zip([program, source.join(kinds)]));
     }
+    let package = "github.com/oauth2-proxy/oauth2-proxy/v7";
+    let (_, program) = build_theirs("tests/delivery/oauth2-proxy", package)?;
+    variables.push(("SPLITTER_OAUTH2_PROXY", program));
     Ok(variables)
+}
+
+/// Builds a package of somebody else's module as it is: the Go that did, and the program.
+fn build_theirs(folder: &str, package: &str) -> Result<(PathBuf, PathBuf)> {
+    let (go, _) = go(folder)?;
+    let name = folder.rsplit('/').next().unwrap_or(folder);
+    let program = root().join("target/cluster").join(name);
+    go_build(&go, folder, "-s -w", &program, package)?;
+    Ok((go, program))
 }
 
 /// Builds a Go program of ours that says it has Kubernetes' version.

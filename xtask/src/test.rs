@@ -15,8 +15,8 @@ pub(crate) struct TestArgs {
     #[arg(long)]
     cluster: bool,
 
-    /// Run Argo Rollouts and Flagger over it instead, built from their modules: another ten minutes the
-    /// first time
+    /// Run Argo Rollouts and Flagger over it instead, and oauth2-proxy behind splitter, all built from
+    /// their modules: another fifteen minutes the first time
     #[arg(long, conflicts_with = "cluster")]
     delivery: bool,
 
@@ -30,10 +30,11 @@ pub(crate) struct TestArgs {
 pub(crate) fn run(args: &TestArgs) -> Result<()> {
     setup::run()?;
     if args.cluster {
-        return cluster("cluster", Vec::new(), &args.cargo);
+        return cluster(&["cluster"], Vec::new(), &args.cargo);
     }
     if args.delivery {
-        return cluster("delivery", control_plane::delivery()?, &args.cargo);
+        let programs = control_plane::delivery()?;
+        return cluster(&["delivery", "oauth2_proxy"], programs, &args.cargo);
     }
     let figures = root().join("target/figures");
     let _ = fs::remove_file(&figures);
@@ -57,12 +58,12 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
 }
 
 /// Tests on a real API server, with what they need beside it.
-fn cluster(name: &str, more: Vec<(&str, PathBuf)>, filters: &[String]) -> Result<()> {
+fn cluster(names: &[&str], more: Vec<(&str, PathBuf)>, filters: &[String]) -> Result<()> {
     let program = control_plane::program()?;
     let prometheus = setup::cluster::prometheus()?;
     // The whole workspace, so that its crates are compiled as for the other tests.
-    let test = ["test", "--workspace", "--locked", "--test", name];
-    let mut test = cargo(&test);
+    let mut test = cargo(&["test", "--workspace", "--locked"]);
+    test.args(names.iter().flat_map(|name| ["--test", name]));
     test.args(["--features", "splitter-tests/cluster"])
         .env(control_plane::VARIABLE, program)
         .env("SPLITTER_PROMETHEUS", prometheus)
