@@ -6,7 +6,7 @@ use splitter_common::{
 };
 
 use crate::bucket::{Bucket, take};
-use crate::parse::{Network, Packet, Parsed, ipv4, ipv6, link};
+use crate::parse::{Network, Packet, Parsed, ipv4, ipv6, link, usual};
 
 /// What [`judge`] reads and writes beside the packet.
 pub trait Node: Tables {
@@ -56,15 +56,18 @@ pub struct Judged {
     pub class: u32,
     /// What becomes of the packet.
     pub verdict: Verdict,
+    /// Its length, from the Ethernet header on.
+    pub bytes: u64,
 }
 
 impl Judged {
     /// Something that has no class passes.
     #[inline(always)]
-    pub fn without_class(reason: PassReason) -> Judged {
+    pub fn without_class(reason: PassReason, bytes: u64) -> Judged {
         Judged {
             class: NO_CLASS,
             verdict: Verdict::Pass(reason),
+            bytes,
         }
     }
 }
@@ -75,33 +78,38 @@ impl Judged {
 /// asked again.
 #[inline(always)]
 pub fn judge(node: &impl Node, packet: &impl Packet, ifindex: u32) -> Judged {
+    if let Some((parsed, bytes)) = usual(packet) {
+        return from_source(node, parsed, bytes, ifindex);
+    }
+    let bytes = packet.size();
     let parsed = match link(packet) {
         Ok(Network::V4(at)) => match ipv4(packet, at) {
-            Ok(parsed) => return from_source(node, packet, parsed, ifindex),
+            Ok(parsed) => return from_source(node, parsed, bytes, ifindex),
             Err(reason) => Err(reason),
         },
         Ok(Network::V6(at)) => ipv6(packet, at),
         Err(reason) => Err(reason),
     };
     match parsed {
-        Ok(parsed) => from_source(node, packet, parsed, ifindex),
-        Err(reason) => Judged::without_class(reason),
+        Ok(parsed) => from_source(node, parsed, bytes, ifindex),
+        Err(reason) => Judged::without_class(reason, bytes),
     }
 }
 
 /// Judges a packet whose source is known.
 #[inline(always)]
-fn from_source(node: &impl Node, packet: &impl Packet, parsed: Parsed, ifindex: u32) -> Judged {
+fn from_source(node: &impl Node, parsed: Parsed, bytes: u64, ifindex: u32) -> Judged {
     let origin = classify(node, parsed.source, ifindex);
     let class = origin.class;
     if let Some(spoof) = origin.spoof {
         if parsed.source.is_unspecified() && !parsed.tcp {
-            return Judged::without_class(PassReason::Unspecified);
+            return Judged::without_class(PassReason::Unspecified, bytes);
         }
-        if let Some(reason) = act_on(node, class, spoof, packet.size()) {
+        if let Some(reason) = act_on(node, class, spoof, bytes) {
             return Judged {
                 class: class.code(),
                 verdict: Verdict::Drop(reason),
+                bytes,
             };
         }
     }
@@ -115,6 +123,7 @@ fn from_source(node: &impl Node, packet: &impl Packet, parsed: Parsed, ifindex: 
     Judged {
         class: class.code(),
         verdict,
+        bytes,
     }
 }
 

@@ -143,6 +143,7 @@ fn what_cannot_be_real_is_dropped_and_the_rest_counted_by_class() {
     let passed = Judged {
         class,
         verdict: PASSED,
+        bytes: 54,
     };
     assert_eq!(bench.judge(CLIENT), passed);
 }
@@ -180,11 +181,11 @@ fn spoofed_fragments_are_dropped_and_others_pass() {
 #[test]
 fn address_configuration_passes_without_a_source() {
     let bench = Bench::with(|_| ());
-    let unspecified = Judged::without_class(PassReason::Unspecified);
+    let unspecified = |bytes| Judged::without_class(PassReason::Unspecified, bytes);
     let dhcp = [ethernet(&[], 0x0800), ipv4([0; 4], 17, 0, &[], &[0; 8])];
-    assert_eq!(judge(&bench, &frame(&dhcp), NIC), unspecified);
+    assert_eq!(judge(&bench, &frame(&dhcp), NIC), unspecified(42));
     let discovery = [ethernet(&[], 0x86dd), ipv6([0; 16], 58, &[0; 24])];
-    assert_eq!(judge(&bench, &frame(&discovery), NIC), unspecified);
+    assert_eq!(judge(&bench, &frame(&discovery), NIC), unspecified(78));
     let tcp = [ethernet(&[], 0x86dd), ipv6([0; 16], 6, &tcp(SYN))];
     assert_eq!(
         judge(&bench, &frame(&tcp), NIC).verdict,

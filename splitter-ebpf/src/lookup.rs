@@ -26,26 +26,17 @@ pub fn read(context: &SkLookupContext) -> Lookup {
     let protocol = read!(context, protocol) as u8;
     let port = read!(context, local_port) as u16;
     let ifindex = read!(context, ingress_ifindex);
-    let mut local = [0; 4];
     let (family, peer) = if read!(context, family) == AF_INET6 {
-        local = [
-            read!(context, local_ip6[0]),
-            read!(context, local_ip6[1]),
-            read!(context, local_ip6[2]),
-            read!(context, local_ip6[3]),
-        ];
         let high = join(read!(context, remote_ip6[0]), read!(context, remote_ip6[1]));
         let low = join(read!(context, remote_ip6[2]), read!(context, remote_ip6[3]));
         (6, Peer { high, low })
     } else {
-        local[0] = read!(context, local_ip4);
         (4, Peer::v4(u32::from_be(read!(context, remote_ip4))))
     };
     Lookup {
         family,
         protocol,
         peer,
-        local,
         port,
         ifindex,
     }
@@ -65,6 +56,21 @@ pub struct Host<'a> {
 }
 
 impl Sockets for Host<'_> {
+    #[inline(always)]
+    fn local(&self) -> [u32; 4] {
+        let context: *const bpf_sk_lookup = self.context.lookup;
+        if read!(context, family) == AF_INET6 {
+            [
+                read!(context, local_ip6[0]),
+                read!(context, local_ip6[1]),
+                read!(context, local_ip6[2]),
+                read!(context, local_ip6[3]),
+            ]
+        } else {
+            [read!(context, local_ip4), 0, 0, 0]
+        }
+    }
+
     #[inline(always)]
     fn listener(&self, port: u32) -> Option<ListenerValue> {
         listener(port)

@@ -5,27 +5,21 @@ use aya_ebpf::programs::XdpContext;
 use splitter_ebpf::parse::Packet;
 
 /// The packet of an XDP program.
-pub struct XdpPacket<'a> {
-    context: &'a XdpContext,
-    size: u64,
-}
+pub struct XdpPacket<'a>(&'a XdpContext);
 
 impl<'a> XdpPacket<'a> {
     /// The packet that the kernel gave the program.
     #[inline(always)]
     pub fn new(context: &'a XdpContext) -> Self {
-        // SAFETY: the context is the one that the kernel gave the program. The helper counts all
-        // fragments of a packet, where `data_end - data` is only the first.
-        let size = unsafe { bpf_xdp_get_buff_len(context.ctx) };
-        XdpPacket { context, size }
+        XdpPacket(context)
     }
 }
 
 impl Packet for XdpPacket<'_> {
     #[inline(always)]
     fn words<const N: usize>(&self, at: usize) -> Option<&[u16; N]> {
-        let start = self.context.data() + at;
-        if start + size_of::<[u16; N]>() > self.context.data_end() {
+        let start = self.0.data() + at;
+        if start + size_of::<[u16; N]>() > self.0.data_end() {
             return None;
         }
         // SAFETY: the bytes lie within the packet, which nothing moves while the program runs.
@@ -36,6 +30,12 @@ impl Packet for XdpPacket<'_> {
 
     #[inline(always)]
     fn size(&self) -> u64 {
-        self.size
+        // SAFETY: the context is the one that the kernel gave the program.
+        unsafe { bpf_xdp_get_buff_len(self.0.ctx) }
+    }
+
+    #[inline(always)]
+    fn first_piece(&self) -> u64 {
+        (self.0.data_end() - self.0.data()) as u64
     }
 }

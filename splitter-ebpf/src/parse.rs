@@ -12,6 +12,9 @@ pub trait Packet {
     fn words<const N: usize>(&self, at: usize) -> Option<&[u16; N]>;
     /// Length in bytes, from the Ethernet header on.
     fn size(&self) -> u64;
+    /// How many of these lie in the first of its pieces, where [`Self::words`] reads. Cheaper than
+    /// all.
+    fn first_piece(&self) -> u64;
 }
 
 /// What a packet is, as far as its headers say.
@@ -82,6 +85,35 @@ pub fn link(packet: &impl Packet) -> Result<Network, PassReason> {
         kind if is_vlan(kind) => Err(PassReason::TooManyTags),
         _ => Err(PassReason::NotIp),
     }
+}
+
+/// Reads what nearly every packet is in one look: TCP over IPv4 in one piece, without tags, options
+/// and fragments. Gives what [`link`] and [`ipv4`] would, and the length in bytes; none when it is
+/// anything else.
+///
+/// The length is that of the only piece: it holds all that the IPv4 header speaks of.
+#[inline(always)]
+pub fn usual(packet: &impl Packet) -> Option<(Parsed, u64)> {
+    let words = packet.words::<27>(0)?;
+    let (ip, tcp) = (ETHERNET / 2, (ETHERNET + 20) / 2);
+    let length = be(words[ip + 1]);
+    let is_usual = words[6] == TYPE_IPV4.to_be()
+        && be(words[ip]) >> 8 == 0x45
+        && length >= 20
+        && words[ip + 3] & 0x3fff_u16.to_be() == 0
+        && be(words[ip + 4]) as u8 == TCP;
+    let bytes = packet.first_piece();
+    if !is_usual || bytes < ETHERNET as u64 + u64::from(length) {
+        return None;
+    }
+    let parsed = Parsed {
+        source: Peer::v4(join(words[ip + 6], words[ip + 7])),
+        tcp: true,
+        syn: be(words[tcp + 6]) & (SYN | ACK) == SYN,
+        ports: ports(words[tcp], words[tcp + 1]),
+        reason: PassReason::Classified,
+    };
+    Some((parsed, bytes))
 }
 
 /// Reads an IPv4 header and what it carries.

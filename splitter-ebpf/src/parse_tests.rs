@@ -6,12 +6,16 @@ use std::vec::Vec;
 use super::*;
 use crate::testing::{ACK, Frame, SYN as SYN_FLAG, ethernet, frame, ipv4, ipv6, tcp};
 
-/// All of it, as `judge` does it.
+/// All of it, step by step. What is found in one look is the same.
 fn parse(packet: &impl Packet) -> Result<Parsed, PassReason> {
-    match link(packet)? {
+    let parsed = match link(packet)? {
         Network::V4(at) => super::ipv4(packet, at),
         Network::V6(at) => super::ipv6(packet, at),
+    };
+    if let Some(found) = usual(packet) {
+        assert_eq!(parsed.map(|parsed| (parsed, packet.size())), Ok(found));
     }
+    parsed
 }
 
 const CLIENT: [u8; 4] = [198, 51, 100, 7];
@@ -78,6 +82,47 @@ fn plain_ipv4_and_ipv6() {
         false,
         classified,
     );
+}
+
+#[test]
+fn tcp_over_ipv4_is_found_in_one_look() {
+    let found = |packet: &[Vec<u8>]| usual(&frame(packet)).is_some();
+    let ethernet4 = || ethernet(&[], TYPE_IPV4);
+    assert!(found(&[ethernet4(), syn4()]));
+    let whole = ipv4(CLIENT, TCP, 0x4000, &[], &tcp(ACK));
+    assert!(found(&[ethernet4(), whole, vec![0; 6]]));
+    for other in [
+        ipv4(CLIENT, TCP, 0x2000, &[], &tcp(ACK)),
+        ipv4(CLIENT, TCP, 1, &[], &tcp(ACK)),
+        ipv4(CLIENT, TCP, 0, &[1; 4], &tcp(ACK)),
+        ipv4(CLIENT, UDP, 0, &[], &tcp(ACK)),
+        ipv4(CLIENT, TCP, 0, &[], &tcp(ACK)[..19]),
+    ] {
+        assert!(!found(&[ethernet4(), other]));
+    }
+    assert!(!found(&[ethernet(&[0x8100], TYPE_IPV4), syn4()]));
+    // Bytes of which not all are in the first piece are counted by other means.
+    let long = [
+        ethernet4(),
+        ipv4(CLIENT, TCP, 0, &[], &[tcp(ACK), vec![0; 100]].concat()),
+    ]
+    .concat();
+    let sizes = [long.len() - 1, long.len()];
+    let found = sizes.map(|first| usual(&Frame::in_pieces(&long, first)).map(|it| it.1));
+    assert_eq!(found, [None, Some(154)]);
+}
+
+/// Whatever a byte says, one look and the other steps agree on it.
+#[test]
+fn one_look_sees_what_the_steps_see() {
+    let packet = [ethernet(&[], TYPE_IPV4), syn4()].concat();
+    for at in 12..packet.len() {
+        for byte in 0..=u8::MAX {
+            let mut packet = packet.clone();
+            packet[at] = byte;
+            let _ = parse(&Frame::new(&packet));
+        }
+    }
 }
 
 #[test]

@@ -21,9 +21,9 @@ fn ingress(context: XdpContext) -> u32 {
     let packet = XdpPacket::new(&context);
     let judged = match InForce::<Wire>::now() {
         Some(node) => judge(&node, &packet, context.ingress_ifindex() as u32),
-        None => Judged::without_class(PassReason::NoSettings),
+        None => Judged::without_class(PassReason::NoSettings, packet.size()),
     };
-    count(judged.class, judged.verdict.code(), packet.size());
+    count(judged.class, judged.verdict.code(), judged.bytes);
     match judged.verdict {
         Verdict::Pass(_) => XDP_PASS,
         Verdict::Drop(_) => XDP_DROP,

@@ -14,8 +14,6 @@ pub struct Lookup {
     pub protocol: u8,
     /// Who connects.
     pub peer: Peer,
-    /// The address connected to, by words in network order; IPv4 in the first.
-    pub local: [u32; 4],
     /// The port connected to.
     pub port: u16,
     /// The interface, as the kernel sees it.
@@ -35,6 +33,8 @@ pub enum Assigned {
 
 /// What [`steer`] reads and writes beside the look-up.
 pub trait Sockets: Tables {
+    /// The address connected to, by words in network order; IPv4 in the first.
+    fn local(&self) -> [u32; 4];
     /// The entry of a port, by [`PortKey::word`].
     fn listener(&self, port: u32) -> Option<ListenerValue>;
     /// The entry of an address and port, by [`AddressKey::words`].
@@ -102,7 +102,7 @@ fn find(sockets: &impl Sockets, lookup: &Lookup) -> Option<ListenerValue> {
     let port = PortKey::word(lookup.port, lookup.protocol, lookup.family);
     let every = sockets.listener(port)?;
     if every.exact != 0 {
-        let exact = sockets.listener_at(&AddressKey::words(lookup.local, port));
+        let exact = sockets.listener_at(&AddressKey::words(sockets.local(), port));
         if exact.is_some() {
             return exact;
         }

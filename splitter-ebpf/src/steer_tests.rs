@@ -1,6 +1,6 @@
 extern crate std;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::vec::Vec;
 
@@ -22,6 +22,7 @@ struct Bench {
     exact: HashMap<[u32; 5], ListenerValue>,
     sockets: HashSet<u32>,
     refuses: bool,
+    local: Cell<[u32; 4]>,
     chosen: RefCell<Vec<u32>>,
     said: RefCell<Vec<Pool>>,
 }
@@ -59,11 +60,11 @@ impl Bench {
 
     fn to(&self, peer: [u8; 4], ifindex: u32, addr: [u8; 4], port: u16) -> SteerReason {
         self.chosen.borrow_mut().clear();
+        self.local.set(local(addr));
         let lookup = Lookup {
             family: 4,
             protocol: 6,
             peer: Peer::v4(u32::from_be_bytes(peer)),
-            local: local(addr),
             port,
             ifindex,
         };
@@ -100,6 +101,9 @@ impl Tables for Bench {
 }
 
 impl Sockets for Bench {
+    fn local(&self) -> [u32; 4] {
+        self.local.get()
+    }
     fn listener(&self, port: u32) -> Option<ListenerValue> {
         self.listeners.get(&port).copied()
     }
@@ -148,7 +152,6 @@ fn other_ports_and_protocols_are_untouched() {
         family: 4,
         protocol: 17,
         peer: Peer::v4(1),
-        local: local(NODE),
         port: 80,
         ifindex: NIC,
     };

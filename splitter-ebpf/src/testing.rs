@@ -11,16 +11,23 @@ use crate::parse::Packet;
 pub struct Frame {
     words: Vec<u16>,
     bytes: usize,
+    first_piece: usize,
 }
 
 impl Frame {
     pub fn new(bytes: &[u8]) -> Frame {
+        Frame::in_pieces(bytes, bytes.len())
+    }
+
+    /// One of which so many bytes are in the first piece. The headers that are read are.
+    pub fn in_pieces(bytes: &[u8], first_piece: usize) -> Frame {
         let pairs = bytes.chunks_exact(2);
         Frame {
             words: pairs
                 .map(|pair| u16::from_ne_bytes([pair[0], pair[1]]))
                 .collect(),
             bytes: bytes.len(),
+            first_piece,
         }
     }
 }
@@ -32,6 +39,9 @@ impl Packet for Frame {
     }
     fn size(&self) -> u64 {
         self.bytes as u64
+    }
+    fn first_piece(&self) -> u64 {
+        self.first_piece as u64
     }
 }
 

@@ -17,6 +17,8 @@ struct Turn {
     /// What it has saved of its weight, until it is enough for a place.
     saved: u64,
     weight: u64,
+    /// How many places are still to become its own.
+    left: u32,
 }
 
 /// A ring: by place, the number of an Endpoint.
@@ -47,6 +49,7 @@ impl Ring {
             .take(usize::from(u16::MAX) + 1)
             .map(|(name, weight)| turn(*name, *weight, size))
             .collect();
+        apportion(&mut turns, size);
         // In each round everybody saves his weight, and pays the largest weight for a place: so also
         // small weights get their part.
         let price = turns.iter().map(|it| it.weight).max().unwrap_or(0);
@@ -58,10 +61,11 @@ impl Ring {
         'rounds: loop {
             for (number, turn) in (0..).zip(&mut turns) {
                 turn.saved += turn.weight;
-                if turn.saved < price {
+                if turn.saved < price || turn.left == 0 {
                     continue;
                 }
                 turn.saved -= price;
+                turn.left -= 1;
                 if let Some(place) = next_free(turn, size, &places, FREE)
                     && let Some(place) = places.get_mut(place as usize)
                 {
@@ -104,6 +108,29 @@ fn turn(name: u64, weight: u32, size: u32) -> Turn {
         step: (high % u64::from(size - 1)) as u32 + 1,
         saved: 0,
         weight: u64::from(weight),
+        left: 0,
+    }
+}
+
+/// Says how many of `size` places each is to have: its part in whole places, and the places that are
+/// left over for those whose parts were cut the most. The rounds alone would let what is cut of many
+/// small parts add up in a large one.
+fn apportion(turns: &mut [Turn], size: u32) {
+    let total: u64 = turns.iter().map(|it| it.weight).sum();
+    let mut cut = Vec::with_capacity(turns.len());
+    let mut over = size;
+    for (number, turn) in turns.iter_mut().enumerate() {
+        let part = turn.weight * u64::from(size);
+        turn.left = part.checked_div(total).unwrap_or(0) as u32;
+        over -= turn.left;
+        cut.push((part.checked_rem(total).unwrap_or(0), number));
+    }
+    // The largest first; of equal ones the first.
+    cut.sort_by_key(|(rest, number)| (std::cmp::Reverse(*rest), *number));
+    for (_, number) in cut.into_iter().take(over as usize) {
+        if let Some(turn) = turns.get_mut(number) {
+            turn.left += 1;
+        }
     }
 }
 

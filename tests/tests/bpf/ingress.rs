@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Instant;
 
 use splitter::dataplane::{CpuSets, Policy};
 use splitter_common::{Class, Limit, Spoof, SpoofAction};
@@ -20,28 +21,25 @@ const CLIENT6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 7);
 /// reason.
 #[track_caller]
 fn expect(loaded: &Loaded, packet: &[u8], action: u32, reason: &str, class: Option<Class>) {
+    assert_eq!(outcome(loaded, packet), (action, class, reason));
+}
+
+/// What becomes of a packet: it is counted once, with all its bytes, and goes on as it was.
+#[track_caller]
+fn outcome(loaded: &Loaded, packet: &[u8]) -> (u32, Option<Class>, &'static str) {
     let before = loaded.counts();
     let run = run::xdp(loaded.program("ingress"), packet, 1).unwrap();
     let after = loaded.counts();
-    let moved: Vec<_> = after
+    let mut moved = after
         .all()
         .zip(before.all())
-        .filter(|(after, before)| after != before && !after.1.starts_with("seen-"))
-        .map(|((class, reason, after), (_, _, before))| {
-            (
-                class,
-                reason,
-                after.count - before.count,
-                after.bytes - before.bytes,
-            )
-        })
-        .collect();
-    assert_eq!(moved, [(class, reason, 1, packet.len() as u64)]);
-    assert_eq!(
-        (run.action, run.packet.as_slice()),
-        (action, packet),
-        "{reason}"
-    );
+        .filter(|(after, before)| after != before && !after.1.starts_with("seen-"));
+    let ((class, reason, after), (_, _, before)) = moved.next().unwrap();
+    assert!(moved.next().is_none(), "{reason} is not all");
+    let counted = (after.count - before.count, after.bytes - before.bytes);
+    assert_eq!(counted, (1, packet.len() as u64), "{reason}");
+    assert_eq!(run.packet, packet, "{reason}");
+    (run.action, class, reason)
 }
 
 #[track_caller]
@@ -323,9 +321,50 @@ fn packets_cut_at_every_byte_pass() {
     }
 }
 
+/// Limits of one a second, and who has sent how much since when.
+struct Flood<'l> {
+    loaded: &'l Loaded,
+    began: Instant,
+}
+
+impl Flood<'_> {
+    /// Sends until a packet is dropped; gives the reason. `tokens` pass, and those that come back
+    /// meanwhile, for a test may take its time.
+    #[track_caller]
+    fn until_dropped(
+        &self,
+        tokens: u64,
+        packets: impl IntoIterator<Item = Vec<u8>>,
+    ) -> &'static str {
+        let mut passed = 0;
+        for packet in packets {
+            match outcome(self.loaded, &packet) {
+                (XDP_PASS, Some(Class::NorthSouth), _) => passed += 1,
+                (XDP_DROP, Some(Class::NorthSouth), reason) => {
+                    assert!(passed >= tokens, "{passed} of {tokens} before {reason}");
+                    return reason;
+                }
+                other => panic!("{other:?}"),
+            }
+            let back = self.began.elapsed().as_secs() + 1;
+            assert!(passed <= tokens + back, "{passed} of {tokens} in {back} s");
+        }
+        panic!("nothing is dropped");
+    }
+}
+
+fn flood(loaded: &Loaded) -> Flood<'_> {
+    let began = Instant::now();
+    Flood { loaded, began }
+}
+
+/// A new source each time, of another prefix than all before.
+fn strangers(packet: impl Fn(&str) -> Vec<u8>) -> impl Iterator<Item = Vec<u8>> {
+    (0..10_000).map(move |number| packet(&format!("2001:db9:{number:x}::7")))
+}
+
 #[test]
 fn token_buckets_of_sources_and_classes() {
-    // So slow that no token comes back during the test.
     let slow = |burst| Limit { rate: 1, burst };
     let mut policy = Policy {
         source_syn: slow(3),
@@ -333,26 +372,25 @@ fn token_buckets_of_sources_and_classes() {
     };
     policy.class_syn[Class::NorthSouth as usize] = slow(5);
     let loaded = Loaded::quiet(&policy);
-    let from = |host: &str| syn(address(host));
-    for _ in 0..3 {
-        passes(&loaded, &from("198.51.100.7"), Class::NorthSouth);
-    }
-    let class = Some(Class::NorthSouth);
-    let over = |host: &str, reason: &str| expect(&loaded, &from(host), XDP_DROP, reason, class);
-    over("198.51.100.7", "drop-source-syn");
-    // The same /24; then another one, which finds two tokens left in the class.
-    over("198.51.100.200", "drop-source-syn");
-    passes(&loaded, &from("2001:db8:9::7"), Class::NorthSouth);
-    passes(&loaded, &from("2001:db8:9::8"), Class::NorthSouth);
-    over("192.0.2.1", "drop-class-syn");
+    let flood = flood(&loaded);
+    let from = |host: &str| std::iter::repeat(syn(address(host)));
+    let source = flood.until_dropped(3, from("198.51.100.7"));
+    assert_eq!(source, "drop-source-syn");
+    // The same /24; then others, which find two tokens left in the class.
+    let same = flood.until_dropped(0, from("198.51.100.200"));
+    assert_eq!(same, "drop-source-syn");
+    let class = flood.until_dropped(2, strangers(|host| syn(address(host))));
+    assert_eq!(class, "drop-class-syn");
     // Packets that open nothing are not limited, nor are other classes.
     let ack = [ethernet(&[], IPV4), ipv4(CLIENT, 6, 0, &[], &tcp(ACK))].concat();
     passes(&loaded, &ack, Class::NorthSouth);
-    passes(&loaded, &from("203.0.113.9"), Class::Node);
-    // A SYN in a first fragment is one, too.
+    passes(&loaded, &syn(address("203.0.113.9")), Class::Node);
+    // A SYN in a first fragment is one, too. A token of the source's may have come back, the class
+    // has none.
     let fragment = ipv4(CLIENT, 6, 0x2000, &[], &tcp(SYN));
     let fragment = [ethernet(&[], IPV4), fragment].concat();
-    expect(&loaded, &fragment, XDP_DROP, "drop-source-syn", class);
+    let dropped = flood.until_dropped(0, std::iter::repeat(fragment));
+    assert!(dropped.ends_with("-syn"), "{dropped}");
 }
 
 #[test]
@@ -364,20 +402,13 @@ fn packet_limits() {
     };
     policy.class_packets[Class::NorthSouth as usize] = slow(3);
     let loaded = Loaded::quiet(&policy);
+    let flood = flood(&loaded);
     let udp = |source: Ipv4Addr| [ethernet(&[], IPV4), ipv4(source, 17, 0, &[], &[0; 8])].concat();
-    let other = Ipv4Addr::new(192, 0, 2, 1);
-    passes(&loaded, &udp(CLIENT), Class::NorthSouth);
-    passes(&loaded, &udp(CLIENT), Class::NorthSouth);
-    let class = Some(Class::NorthSouth);
-    expect(
-        &loaded,
-        &udp(CLIENT),
-        XDP_DROP,
-        "drop-source-packets",
-        class,
-    );
-    passes(&loaded, &udp(other), Class::NorthSouth);
-    expect(&loaded, &udp(other), XDP_DROP, "drop-class-packets", class);
+    let source = flood.until_dropped(2, std::iter::repeat(udp(CLIENT)));
+    assert_eq!(source, "drop-source-packets");
+    let others = (0..100).map(|number| udp(Ipv4Addr::new(192, 0, number, 1)));
+    let class = flood.until_dropped(1, others);
+    assert_eq!(class, "drop-class-packets");
 }
 
 #[test]
