@@ -47,8 +47,7 @@ impl Flow {
     /// differ in the last two bytes are split exactly.
     #[inline(always)]
     pub fn source_point(&self) -> u16 {
-        let [high, low] = words(&self.source);
-        shuffle(low as u16, mix(mix(LINE, high), low >> 16))
+        source_point_of(words(&self.source))
     }
 
     /// Its place on a ring of this size, by the connection; 0 on an empty one.
@@ -69,6 +68,13 @@ impl Flow {
     fn target(&self) -> u32 {
         u32::from(self.protocol) << 16 | u32::from(self.destination_port)
     }
+}
+
+/// The place on the line of the weights of a client, by its number of 128 bits. Those that differ in the
+/// last 16 are split exactly.
+#[inline(always)]
+pub(crate) fn source_point_of([high, low]: [u64; 2]) -> u16 {
+    shuffle(low as u16, mix(mix(LINE, high), low >> 16))
 }
 
 /// The Variant that owns a place on the line. Canaries have the low places, in order, so that who is

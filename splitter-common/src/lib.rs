@@ -10,6 +10,7 @@ mod bucket;
 mod class;
 mod classify;
 mod config;
+mod connect;
 mod flow;
 mod iface;
 mod layout;
@@ -27,6 +28,11 @@ pub use bucket::{BucketKey, BucketKind, BucketState};
 pub use class::Class;
 pub use classify::{Origin, Peer, Spoof, Tables, classify};
 pub use config::{Config, CpuSet, Limit, Settings, SpoofAction};
+pub use connect::{
+    ASKED, ASKED_NANOSECONDS, Asked, AskedEntry, ConnectBy, ConnectCounts, ConnectDraw,
+    ConnectReason, EndpointKey, EndpointList, KeepKey, Picked, ServiceValue, point_of_turn,
+    variant_with,
+};
 pub use flow::{Flow, POINTS, PROTO_TCP, PROTO_UDP, variant_at};
 pub use iface::Role;
 pub use limits::*;

@@ -46,5 +46,15 @@ pub const MAX_EXTENSIONS: usize = 6;
 /// VLAN tags that the parser skips.
 pub const MAX_VLAN_TAGS: usize = 2;
 
+/// Service ports that are split where processes of the node connect to their own addresses; a power of
+/// two.
+pub const MAX_CONNECT_SERVICES: u32 = 4_096;
+
+/// Addresses of these.
+pub const MAX_CONNECT_ADDRESSES: u32 = 2 * MAX_CONNECT_SERVICES;
+
+/// Endpoints of these, those of lists that are being replaced among them.
+pub const MAX_CONNECT_ENDPOINTS: u32 = 262_144;
+
 /// Longest map name that the kernel takes.
 pub const MAX_MAP_NAME: usize = 15;

@@ -1,10 +1,10 @@
 use crate::layout::layout;
 
 /// Key of the map `listeners`: a port that is ours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(C)]
 pub struct PortKey {
-    /// Local port.
+    /// The port.
     pub port: u16,
     /// Protocol number: 6 is TCP.
     pub protocol: u8,
@@ -12,11 +12,12 @@ pub struct PortKey {
     pub family: u8,
 }
 
-/// Key of the map `listener_addrs`: a port that is ours on one address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// An address and port, without regard to a scope: key of the map `listener_addrs`, where it is ours, and
+/// in the maps of connections to Services.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(C)]
 pub struct AddressKey {
-    /// Local address; IPv4 in the first four bytes.
+    /// The address; IPv4 in the first four bytes.
     pub addr: [u8; 16],
     /// The port.
     pub port: PortKey,

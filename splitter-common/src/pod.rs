@@ -1,8 +1,9 @@
 //! Map types that user space may hand to the kernel as bytes.
 
 use crate::{
-    AddressKey, BucketKey, BucketState, Cidr4Key, Cidr6Key, Config, Count, Counters, ListenerValue,
-    PoolInfo, PortKey, PrefixIndex, PrefixValue, Settings, Slot, SlotStats, SplitName,
+    AddressKey, Asked, BucketKey, BucketState, Cidr4Key, Cidr6Key, Config, ConnectCounts, Count,
+    Counters, EndpointKey, KeepKey, ListenerValue, PoolInfo, PortKey, PrefixIndex, PrefixValue,
+    ServiceValue, Settings, Slot, SlotStats, SplitName,
 };
 
 /// Says that a type is plain bytes.
@@ -18,19 +19,24 @@ macro_rules! pod {
 }
 
 pod!(
+    Asked,
     BucketKey,
     BucketState,
     Cidr4Key,
     Cidr6Key,
     Config,
+    ConnectCounts,
     Count,
     Counters,
+    EndpointKey,
+    KeepKey,
     AddressKey,
     ListenerValue,
     PoolInfo,
     PortKey,
     PrefixIndex,
     PrefixValue,
+    ServiceValue,
     Settings,
     Slot,
     SlotStats,

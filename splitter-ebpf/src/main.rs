@@ -4,6 +4,10 @@
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 #[cfg(target_arch = "bpf")]
+mod asking;
+#[cfg(target_arch = "bpf")]
+mod hooks;
+#[cfg(target_arch = "bpf")]
 mod log;
 #[cfg(target_arch = "bpf")]
 mod lookup;

@@ -8,9 +8,9 @@ use aya_ebpf::macros::btf_map;
 use splitter_common::{
     AddressKey, BucketKey, BucketKind, BucketState, Cidr4Key, Cidr6Key, Class, Config, Count,
     Counters, INDEX_ENTRIES, ListenerValue, MAX_LISTENERS, MAX_POOL_SOCKETS, MAX_PREFIXES,
-    MAX_SET_CPUS, MAX_SLOTS, MAX_SOURCES, Note, POOLS as POOLS_COUNT, Peer, Pool, PoolInfo,
-    PortKey, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, REASONS, Role, Settings, Slot,
-    SlotStats, SplitName, Tables,
+    MAX_SET_CPUS, MAX_SLOTS, MAX_SOURCES, MAX_VARIANTS, Note, POOLS as POOLS_COUNT, Peer, Pool,
+    PoolInfo, PortKey, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, REASONS, Role, Settings,
+    Slot, SlotStats, SplitName, Tables,
 };
 use splitter_ebpf::bucket::Bucket;
 use splitter_ebpf::ingress::Node;
@@ -18,7 +18,7 @@ use splitter_ebpf::ingress::Node;
 use crate::sockmap::SocketMap;
 
 /// No memory is set aside for entries that do not exist.
-const NO_PREALLOC: usize = 1;
+pub const NO_PREALLOC: usize = 1;
 /// User space can map the memory.
 const MMAPABLE: usize = 1024;
 
@@ -134,7 +134,7 @@ impl<R: Roles> InForce<R> {
 
 /// A map key that was put together as words.
 #[inline(always)]
-fn as_key<W, K>(words: &W) -> &K {
+pub fn as_key<W, K>(words: &W) -> &K {
     const { assert!(size_of::<W>() == size_of::<K>() && align_of::<W>() >= align_of::<K>()) };
     // SAFETY: as long as the key and aligned as well (asserted), and the same bytes (tested beside
     // the key's type).
@@ -295,4 +295,54 @@ pub fn count(class: u32, code: u32, bytes: u64) {
 pub fn move_to(cpu: u32, otherwise: u32) -> u32 {
     CPUS.redirect(cpu, u64::from(otherwise))
         .unwrap_or_else(|action| action)
+}
+
+/// How often a slot is read again that is just being written.
+const READS: u32 = 2;
+
+/// The weights of a slot, in one piece if it can be had so, else as they are: every mix is a valid one.
+#[inline(always)]
+pub fn weights(slot: u32) -> [u32; MAX_VARIANTS] {
+    let mut weights = [0; MAX_VARIANTS];
+    let Some(slot) = SPLITS.get_ptr(slot) else {
+        return weights;
+    };
+    let mut reads = 0;
+    while reads < READS {
+        // SAFETY: a map entry, which lives as long as the program runs; its words are read each at once.
+        let (seq, count) = unsafe {
+            (
+                (&raw const (*slot).seq).read_volatile(),
+                (&raw const (*slot).count).read_volatile(),
+            )
+        };
+        let mut index = 0;
+        while index < MAX_VARIANTS {
+            // SAFETY: as above.
+            let weight = unsafe { (&raw const (*slot).variants[index].weight).read_volatile() };
+            weights[index] = if (index as u32) < count { weight } else { 0 };
+            index += 1;
+        }
+        // SAFETY: as above.
+        if unsafe { (&raw const (*slot).seq).read_volatile() } == seq && seq & 1 == 0 {
+            break;
+        }
+        reads += 1;
+    }
+    weights
+}
+
+/// Counts a decision of a slot for a Variant. Workers count in the same place.
+#[inline(always)]
+pub fn count_chosen(slot: u32, variant: u32) {
+    let Some(stats) = SPLIT_STATS.get_ptr_mut(slot) else {
+        return;
+    };
+    let variant = variant as usize & (MAX_VARIANTS - 1);
+    // SAFETY: a map entry with a number of eight bytes for each Variant; the instruction adds to one of
+    // them and touches nothing else.
+    unsafe {
+        let at = stats.cast::<u64>().add(variant);
+        core::arch::asm!("lock *(u64 *)({at} + 0) += {by}", at = in(reg) at, by = in(reg) 1u64);
+    }
 }

@@ -13,7 +13,7 @@ pub(crate) use cluster::is_name;
 pub use cluster::{ClusterSettings, NamespacedName, NamespacedNameError, Source, StatusSettings};
 pub use process::{BadDefault, ProcessDefaults};
 
-use crate::dataplane::{CpuError, Policy, Ranges, XdpKind};
+use crate::dataplane::{CpuError, HookMode, Policy, Ranges, XdpKind};
 use crate::model::AddressSet;
 
 /// How connections reach the pools.
@@ -81,6 +81,11 @@ pub struct DataplaneSettings {
     pub pin_dir: PathBuf,
     /// Leave the programs attached when the process ends, default false.
     pub keep_attached: bool,
+    /// Whether connections of processes to Services' own addresses are split (`--connect-hooks`), default
+    /// [`HookMode::Auto`].
+    pub hooks: HookMode,
+    /// The cgroup whose processes that is for (`--cgroup`), default: all of the node.
+    pub cgroup: Option<PathBuf>,
 }
 
 impl DataplaneSettings {
@@ -97,6 +102,8 @@ impl DataplaneSettings {
             pools: [PoolSettings::new(workers); 2],
             pin_dir: PathBuf::from(Self::PIN_DIR),
             keep_attached: false,
+            hooks: HookMode::default(),
+            cgroup: None,
         }
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use splitter_common::{Class, Count};
 
-use crate::dataplane::{Counters, Counts};
+use crate::dataplane::{ConnectCounter, Counters, Counts};
 use crate::k8s::Cluster;
 use crate::telemetry::{
-    Family, LEADS, Labels, OBJECT_WRITES, READY_INSTANCES, Registry, STEER, Text, WATCH_FAILURES,
-    XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
+    CONNECTS, Family, LEADS, Labels, OBJECT_WRITES, READY_INSTANCES, Registry, STEER, Text,
+    WATCH_FAILURES, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
 
 /// Has the counters read whenever a page of metrics is made. What never happened is left out.
@@ -16,6 +16,24 @@ pub fn collect(registry: &Registry, counters: Arc<Counters>) {
     registry.collect(move |text| match counters.read() {
         Ok(counts) => write(&counts, text),
         Err(error) => tracing::warn!(%error, "the kernel's counters are missing in the metrics"),
+    });
+}
+
+/// The same for connections of processes.
+pub fn collect_connects(registry: &Registry, connects: Arc<ConnectCounter>) {
+    registry.collect(move |text| match connects.read() {
+        Ok(counts) => {
+            let counted: Vec<_> = counts.iter().filter(|(_, count)| *count > 0).collect();
+            if !counted.is_empty() {
+                text.family(&CONNECTS);
+            }
+            for (reason, count) in counted {
+                let mut labels = Labels::of(&CONNECTS, text);
+                labels.push("reason", reason);
+                text.sample(&CONNECTS, &labels, *count);
+            }
+        }
+        Err(error) => tracing::warn!(%error, "what became of connects is missing in the metrics"),
     });
 }
 

@@ -6,6 +6,7 @@ mod describe;
 mod feed;
 mod guards;
 mod hand_over;
+mod hooks;
 mod keys;
 mod overrides;
 mod pools;
@@ -454,6 +455,8 @@ async fn reload(
         translation.secrets,
         [reading.problems, translation.problems].concat(),
     );
+    let unsplit = steering.split_connects(&publisher.live().l4);
+    publisher.unsplit(unsplit);
     Ok(Served {
         ingresses: translation.ingresses,
         problems: publisher.problems().borrow().clone(),

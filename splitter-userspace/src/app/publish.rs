@@ -33,6 +33,8 @@ pub struct Publisher {
     guarded: Vec<Problem>,
     /// Which ports of the node could not be opened.
     unopened: Vec<Problem>,
+    /// Which Services are not split where pods connect to them.
+    unsplit: Vec<Problem>,
     metrics: ConfigMetrics,
 }
 
@@ -60,6 +62,7 @@ impl Publisher {
             faulty: Vec::new(),
             guarded: Vec::new(),
             unopened: Vec::new(),
+            unsplit: Vec::new(),
             metrics,
         };
         (publisher, receiver)
@@ -75,6 +78,11 @@ impl Publisher {
         self.problems.subscribe()
     }
 
+    /// What is served.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.borrow().clone()
+    }
+
     /// The present state.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.live.borrow().snapshot.clone()
@@ -84,6 +92,14 @@ impl Publisher {
     pub fn opened(&mut self, problems: Vec<Problem>) {
         if self.unopened != problems {
             self.unopened = problems;
+            self.tell(self.told.clone(), self.faulty.clone());
+        }
+    }
+
+    /// Tells which Services are not split where pods connect to them.
+    pub fn unsplit(&mut self, problems: Vec<Problem>) {
+        if self.unsplit != problems {
+            self.unsplit = problems;
             self.tell(self.told.clone(), self.faulty.clone());
         }
     }
@@ -168,7 +184,8 @@ impl Publisher {
     fn tell(&mut self, problems: Vec<Problem>, faulty: Vec<Problem>) {
         self.told.clone_from(&problems);
         self.faulty.clone_from(&faulty);
-        let of_others = [self.guarded.clone(), self.unopened.clone()].concat();
+        let of_others = [&self.guarded, &self.unopened, &self.unsplit].map(Vec::as_slice);
+        let of_others = of_others.concat();
         let mut problems = [problems, faulty, of_others].concat();
         problems.sort();
         problems.dedup();

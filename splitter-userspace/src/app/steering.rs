@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use splitter_common::{Class, Fallback, Pool};
 use tokio::sync::watch;
 
-use super::{counters, describe, ranges};
+use super::{counters, describe, hooks, ranges};
 use crate::admin::Readiness;
 use crate::config::{DataplaneSettings, PoolSettings, Settings, Steering as Mode};
 use crate::dataplane::{
@@ -35,6 +35,9 @@ pub enum SteeringError {
     /// What no other mode would cure.
     #[error(transparent)]
     Conflict(DataplaneError),
+    /// `--connect-hooks on`.
+    #[error("--connect-hooks on is not to be had: {0}")]
+    Hooks(String),
     /// No memory for the weights.
     #[error("cannot map memory for the weights: {0}")]
     Memory(io::Error),
@@ -59,6 +62,8 @@ pub struct Steering {
     /// For `/config_dump` and `splitter status`.
     description: watch::Sender<Value>,
     changes: [Counter; 2],
+    /// Connections of processes to Services' own addresses.
+    pub(super) connects: hooks::Connects,
     _gauge: Gauge,
 }
 
@@ -82,8 +87,10 @@ impl Steering {
         };
         if let Some(kernel) = &kernel {
             counters::collect(registry, kernel.counters.clone());
+            counters::collect_connects(registry, kernel.connects.clone());
             describe::log(mode.name(), kernel.report());
         }
+        let connects = hooks::Connects::new(settings.dataplane.hooks, registry);
         let gauge = registry.gauge(&STEERING_MODE, &[("mode", mode.name())]);
         gauge.set(1);
         let mut steering = Steering {
@@ -99,6 +106,7 @@ impl Steering {
             description: watch::Sender::new(Value::Null),
             changes: ["moved", "without-xdp"]
                 .map(|result| registry.counter(&INTERFACE_CHANGES, &[("result", result)])),
+            connects,
             _gauge: gauge,
         };
         steering
@@ -110,7 +118,19 @@ impl Steering {
                 mode: mode.name(),
                 error,
             })?;
+        steering.start_hooks().map_err(SteeringError::Hooks)?;
         Ok(steering)
+    }
+
+    /// What the kernel has, if there is steering, with what is told of it.
+    pub(super) fn parts(
+        &mut self,
+    ) -> (
+        Option<&mut Kernel>,
+        &mut hooks::Connects,
+        &watch::Sender<Value>,
+    ) {
+        (self.kernel.as_mut(), &mut self.connects, &self.description)
     }
 
     /// Where the weights are.
@@ -188,6 +208,7 @@ impl Steering {
 
     /// Leaves connections to the kernel's own look-up again.
     pub fn withdraw(&mut self, addrs: &[SocketAddr]) {
+        self.release_hooks();
         let Some(kernel) = &mut self.kernel else {
             return;
         };
@@ -280,6 +301,7 @@ impl Steering {
         }
         let moved = self.follow_nics(readiness);
         self.follow_addresses(moved);
+        self.follow_hooks();
     }
 
     fn follow_addresses(&mut self, moved: bool) {
@@ -399,6 +421,8 @@ fn options(mode: Mode, settings: &DataplaneSettings, beside: Option<&Path>) -> K
         pin_dir: settings.pin_dir.clone(),
         keep_attached: settings.keep_attached,
         beside: beside.map(Path::to_owned),
+        hooks: settings.hooks,
+        cgroup: settings.cgroup.clone(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
-use splitter_common::{Class, Fallback, Limit, Pool, Settings, Spoof, SpoofAction};
+use splitter_common::{Class, ConnectBy, Fallback, Limit, Pool, Settings, Spoof, SpoofAction};
 
 use super::instance::{Dump, InstanceArgs, SplitDump};
 use crate::dataplane::{Pinned, PinnedName};
@@ -73,8 +73,35 @@ fn maps(pinned: &Pinned, dump: Option<&Dump>) -> anyhow::Result<Value> {
         "listeners": listeners.collect::<Vec<_>>(),
         "pools": pools.collect::<Vec<_>>(),
         "counters": counts.collect::<Vec<_>>(),
+        "connects": connects(pinned)?,
+        "connect_counters": connect_counters(pinned)?,
         "weights": weights(pinned, dump)?,
     }))
+}
+
+/// The Services that are split where processes connect to them.
+fn connects(pinned: &Pinned) -> anyhow::Result<Vec<Value>> {
+    let all = pinned.connects()?.into_iter().map(|it| {
+        let by = match it.by {
+            by if by == ConnectBy::Client as u32 => "source-address",
+            _ => "connection",
+        };
+        json!({
+            "addr": it.addr,
+            "protocol": it.protocol,
+            "slot": it.slot,
+            "split_by": by,
+            "endpoints": it.endpoints,
+        })
+    });
+    Ok(all.collect())
+}
+
+fn connect_counters(pinned: &Pinned) -> anyhow::Result<Value> {
+    let counts = pinned.connect_counts()?.into_iter();
+    let counts = counts.filter(|(_, count)| *count > 0);
+    let counts = counts.map(|(reason, count)| (reason.to_owned(), json!(count)));
+    Ok(Value::Object(counts.collect::<Map<_, _>>()))
 }
 
 fn in_words(settings: &Settings) -> Value {

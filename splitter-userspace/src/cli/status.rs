@@ -115,6 +115,9 @@ fn text(dump: &Dump) -> String {
         });
         let _ = writeln!(text, "programs   {programs}\ninterfaces {nics}");
     }
+    if let Some(told) = steering["connect_hooks"]["told"].as_str() {
+        let _ = writeln!(text, "connects   {told}");
+    }
     let overridden = dump.weights.iter().filter(|split| split.is_overridden());
     let _ = writeln!(text, "overrides  {}", overridden.count());
     dump.weights
@@ -194,6 +197,7 @@ mod tests {
                     "programs": [{"name": "steer", "id": 9}],
                     "interfaces": [{"name": "en0", "xdp": "none"}],
                 },
+                "connect_hooks": {"told": "attached to /sys/fs/cgroup"},
             },
             "weights": [{
                 "location": "shop.test/ (Prefix)", "host": "shop.test", "path": "/",
@@ -212,6 +216,7 @@ mod tests {
             "pools      north-south (2 workers)",
             "programs   steer (id 9)",
             "interfaces en0 (xdp none)",
+            "connects   attached to /sys/fs/cgroup",
             "overrides  1",
             "shop.test/ (Prefix) (slot 3, weights changed past the objects)",
             "  variant      objects    in force      requests  share",

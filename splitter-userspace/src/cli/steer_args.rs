@@ -9,7 +9,7 @@ use splitter_common::{Class, Limit, Pool, Spoof, SpoofAction};
 use super::named::{self, Named};
 use super::pool_args::{General, PoolArgs};
 use crate::config::{DataplaneSettings, SettingsError};
-use crate::dataplane::{Cidr, CpuIsolation, Policy, Ranges, XdpKind};
+use crate::dataplane::{Cidr, CpuIsolation, HookMode, Policy, Ranges, XdpKind};
 
 /// What the kernel programs are told. Only the ranges have an effect with `--steering none`.
 #[derive(Args, Clone, Debug)]
@@ -112,6 +112,25 @@ pub struct SteerArgs {
         default_missing_value = "true"
     )]
     pub keep_attached: bool,
+
+    /// Split connections that processes of the node make to Services' own addresses; auto: where a Service asks for it and nobody else has programs on these hooks
+    #[arg(long, env = "SPLITTER_CONNECT_HOOKS", value_enum, default_value_t = HookArg::Auto)]
+    pub connect_hooks: HookArg,
+
+    /// Cgroup (version 2) below which these processes are [default: the top of the node's]
+    #[arg(long, env = "SPLITTER_CGROUP", value_name = "DIR")]
+    pub cgroup: Option<PathBuf>,
+}
+
+/// Values of `--connect-hooks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HookArg {
+    /// Where a Service asks for it and nobody else has programs on these hooks
+    Auto,
+    /// Always, also beside programs of others; an error at the start where that cannot be
+    On,
+    /// Never
+    Off,
 }
 
 /// By what an instance is found.
@@ -161,6 +180,12 @@ impl SteerArgs {
             },
             pin_dir: self.pin.pin_dir,
             keep_attached: self.keep_attached,
+            hooks: match self.connect_hooks {
+                HookArg::Auto => HookMode::Auto,
+                HookArg::On => HookMode::On,
+                HookArg::Off => HookMode::Off,
+            },
+            cgroup: self.cgroup,
         })
     }
 

@@ -47,6 +47,8 @@ fn every_flag_sets_its_field() {
         "--cpu-isolation=east-west=0",
         "--pin-dir=/sys/fs/bpf/other",
         "--keep-attached",
+        "--connect-hooks=on",
+        "--cgroup=/host/cgroup",
     ])
     .unwrap();
     let mut expected = DataplaneSettings {
@@ -67,6 +69,8 @@ fn every_flag_sets_its_field() {
         pools: [PoolSettings::new(4), PoolSettings::new(3)],
         pin_dir: "/sys/fs/bpf/other".into(),
         keep_attached: true,
+        hooks: HookMode::On,
+        cgroup: Some("/host/cgroup".into()),
         ..DataplaneSettings::new(3)
     };
     let limit = |rate, burst| Limit { rate, burst };

@@ -160,6 +160,10 @@ pub enum DataplaneError {
         reason: String,
     },
 
+    /// A hook of a cgroup takes no program.
+    #[error("{0}")]
+    NoHook(String),
+
     /// A socket cannot stand in a pool.
     #[error("the socket for {addr} cannot take connections for its pool: {why}")]
     Socket {

@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 use aya::Pod;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
 use splitter_common::{
-    AddressKey, Cidr4Key, Cidr6Key, Config, Counters as Value, ListenerValue, MAX_POOL_SOCKETS,
-    PoolInfo, PoolState, PortKey, PrefixKind, PrefixValue, Settings, SplitName, read_text,
+    AddressKey, Cidr4Key, Cidr6Key, Config, ConnectCounts, Counters as Value, EndpointKey,
+    EndpointList, ListenerValue, MAX_POOL_SOCKETS, PROTO_UDP, PoolInfo, PoolState, PortKey,
+    PrefixKind, PrefixValue, ServiceValue, Settings, SplitName, read_text,
 };
 
 use super::attach::LINK_PREFIX;
 use super::cidr::Cidr;
+use super::connect::ConnectCounter;
 use super::counters::{Counters, Counts};
 use super::error::DataplaneError;
 use super::maps::map_error;
@@ -41,6 +43,21 @@ pub struct PinnedListener {
     pub addr: SocketAddr,
     /// Number and policy.
     pub value: ListenerValue,
+}
+
+/// A Service's own address where connections of processes are split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedConnect {
+    /// What processes connect to.
+    pub addr: SocketAddr,
+    /// `TCP` or `UDP`.
+    pub protocol: &'static str,
+    /// Where its weights are.
+    pub slot: u32,
+    /// What has one Variant: a [`splitter_common::ConnectBy`] code.
+    pub by: u32,
+    /// Those of each Variant that take new connections; Variants without any at the end are left out.
+    pub endpoints: Vec<Vec<SocketAddr>>,
 }
 
 /// What a slot is called.
@@ -203,6 +220,57 @@ impl Pinned {
             (slot, name)
         });
         Ok(named.collect())
+    }
+
+    /// The Services whose connections are split where processes make them, in order.
+    ///
+    /// # Errors
+    /// When a map cannot be read.
+    pub fn connects(&self) -> Result<Vec<PinnedConnect>, DataplaneError> {
+        let services: Vec<(AddressKey, ServiceValue)> = self.entries("l4_services")?;
+        let endpoints: Vec<(EndpointKey, AddressKey)> = self.entries("l4_endpoints")?;
+        let endpoints: BTreeMap<EndpointKey, AddressKey> = endpoints.into_iter().collect();
+        let addr = |key: &AddressKey| SocketAddr::new(ip(key.addr, key.port.family), key.port.port);
+        let list = |list: EndpointList| {
+            let places = (0..list.len).map(|place| EndpointKey {
+                list: list.list,
+                place,
+            });
+            let found = places.filter_map(|key| endpoints.get(&key));
+            found.map(addr).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = services
+            .iter()
+            .map(|(key, value)| {
+                let mut lists: Vec<_> = value.lists.iter().map(|it| list(*it)).collect();
+                while lists.last().is_some_and(Vec::is_empty) {
+                    lists.pop();
+                }
+                PinnedConnect {
+                    addr: addr(key),
+                    protocol: match key.port.protocol {
+                        PROTO_UDP => "UDP",
+                        _ => "TCP",
+                    },
+                    slot: value.slot,
+                    by: value.split_by,
+                    endpoints: lists,
+                }
+            })
+            .collect();
+        all.sort_by_key(|it| (it.addr, it.protocol));
+        Ok(all)
+    }
+
+    /// What became of these connections, by name.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn connect_counts(&self) -> Result<Vec<(&'static str, u64)>, DataplaneError> {
+        let name = "l4_counts";
+        let map: PerCpuArray<_, ConnectCounts> =
+            typed(Map::PerCpuArray(open(&self.dir, name)?), name)?;
+        ConnectCounter::over(map).read()
     }
 
     /// What the programs have counted.

@@ -1,5 +1,7 @@
 //! Loading the kernel programs and their maps.
 
+mod hooks;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use splitter_common::Settings;
 
 use super::attach::{Attached, XdpKind, attach_lookup};
 use super::caps;
+use super::connect::{ConnectCounter, ConnectTables, HookMode, Hooks, PROGRAMS, share_asked};
 use super::counters::Counters;
 use super::error::DataplaneError;
 use super::kernel_log::{self, KernelLog};
@@ -41,6 +44,10 @@ pub struct KernelOptions {
     /// The pin directory of a running instance that is being taken over. Until [`Kernel::settle`]
     /// everything of it stays as it is.
     pub beside: Option<PathBuf>,
+    /// Whether connections of processes to Services' own addresses are split.
+    pub hooks: HookMode,
+    /// For the processes below this cgroup; none: of the whole node.
+    pub cgroup: Option<PathBuf>,
 }
 
 /// What loading did.
@@ -75,8 +82,14 @@ pub struct Kernel {
     pub pools: Pools,
     /// What the programs counted.
     pub counters: Arc<Counters>,
+    /// What the programs for connections of processes counted.
+    pub connects: Arc<ConnectCounter>,
     splits: Splits,
     tables: ClassTables,
+    services: ConnectTables,
+    hooks: Hooks,
+    /// Whether any Service is split where processes connect.
+    split: bool,
     report: Report,
     nics: Nics,
     log: KernelLog,
@@ -110,6 +123,11 @@ impl Kernel {
         let dir = PinDir::take(&options.pin_dir, options.beside.as_deref())?;
         // Nobody is beside it any more whose directory could be taken.
         let beside = options.beside.clone().filter(|it| it != dir.path());
+        if let Some(beside) = &beside
+            && let Err(error) = share_asked(beside, dir.path())
+        {
+            tracing::warn!(%error, "open sockets will see who they were given, and not whom they asked");
+        }
         let mut ebpf = open(object, Some(dir.path()))?;
         check(&Maps(&mut ebpf), dir.path())?;
         // Before any map is taken: the code names maps by descriptors, which must be open still.
@@ -117,12 +135,15 @@ impl Kernel {
         if options.xdp.is_some() {
             programs.push(load(&mut ebpf, "ingress")?);
         }
+        let hooks = hooks::load(&mut ebpf, options, &mut programs);
         let mut maps = Maps(&mut ebpf);
         let splits_id = maps.id("splits")?;
         let splits = Splits::of_maps(&mut maps)?;
         let tables = ClassTables::new(&mut maps)?;
         let pools = Pools::new(&mut maps)?;
         let counters = Arc::new(Counters::new(&mut maps)?);
+        let connects = Arc::new(ConnectCounter::new(&mut maps)?);
+        let services = ConnectTables::new(&mut maps)?;
         splits.clear();
         let log = KernelLog::new(&mut ebpf)?;
         let mut lookup = attach_lookup(&mut ebpf, dir.path())?;
@@ -147,7 +168,11 @@ impl Kernel {
             splits,
             pools,
             counters,
+            connects,
             tables,
+            services,
+            hooks,
+            split: false,
             report,
             nics,
             log,
@@ -309,16 +334,21 @@ impl Kernel {
     }
 }
 
+/// Programs, if the kernel takes all of them.
+type Verified = Result<Vec<ProgramReport>, DataplaneError>;
+
 /// Has the kernel make the maps and verify the programs, and lets go of both: nothing is pinned or
-/// attached. Takes some 20 MiB and a second meanwhile.
-pub(super) fn rehearse() -> Result<Vec<ProgramReport>, DataplaneError> {
+/// attached. Takes some 20 MiB and a second meanwhile. The programs for connections of processes are one
+/// by themselves, as the others do without them.
+pub(super) fn rehearse() -> Result<(Vec<ProgramReport>, Verified), DataplaneError> {
     let object = object().map_err(DataplaneError::NoPrograms)?;
     let mut ebpf = open(object, None)?;
     Maps(&mut ebpf).check()?;
-    ["steer", "ingress"]
-        .map(|name| load(&mut ebpf, name))
-        .into_iter()
-        .collect()
+    let programs = ["steer", "ingress"].map(|name| load(&mut ebpf, name));
+    let programs: Result<Vec<_>, _> = programs.into_iter().collect();
+    let hooks = PROGRAMS.iter().map(|(name, _)| load(&mut ebpf, name));
+    let hooks = hooks.collect();
+    Ok((programs?, hooks))
 }
 
 /// Parses the object, and makes its maps, or opens them below `dir`.
@@ -399,6 +429,7 @@ fn load(ebpf: &mut Ebpf, name: &'static str) -> Result<ProgramReport, DataplaneE
     let loaded = match program {
         Program::Xdp(program) => program.load(),
         Program::SkLookup(program) => program.load(),
+        Program::CgroupSockAddr(program) => program.load(),
         _ => return Err(missing()),
     };
     loaded.map_err(|error| DataplaneError::Refused {

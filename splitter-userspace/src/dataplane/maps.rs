@@ -86,6 +86,7 @@ fn data_of(map: &Map) -> Option<&MapData> {
         | Map::PerCpuArray(data)
         | Map::HashMap(data)
         | Map::LruHashMap(data)
+        | Map::SkStorage(data)
         | Map::SockMap(data) => Some(data),
         _ => None,
     }

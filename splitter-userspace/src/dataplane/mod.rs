@@ -6,6 +6,7 @@
 mod attach;
 mod caps;
 mod cidr;
+mod connect;
 mod counters;
 mod cpus;
 mod error;
@@ -37,11 +38,12 @@ mod xdp_features;
 
 pub use attach::XdpKind;
 pub use cidr::{Cidr, CidrError};
+pub use connect::{ConnectCounter, ConnectPlan, HookMode, HookState, PlannedConnect, connect_plan};
 pub use counters::{ClassCount, Counters, Counts};
 pub use cpus::{CpuError, CpuIsolation, CpuSets};
 pub use error::{DataplaneError, XDP_MTU};
 pub use examine::{Examined, examine};
-pub use inspect::{Pinned, PinnedListener, PinnedName};
+pub use inspect::{Pinned, PinnedConnect, PinnedListener, PinnedName};
 pub use kernel::{Kernel, KernelOptions, ProgramReport, Report};
 pub use netlink::{Interface, addresses, default_interfaces, interfaces};
 pub use nics::NicChange;

@@ -22,6 +22,10 @@ const TRIES: u32 = 16;
 /// The symbolic link whose target is the instance's admin address.
 const ADMIN: &str = "admin";
 
+/// The symbolic link whose target has the numbers of the programs that the instance has on hooks of a
+/// cgroup, so that no other instance of ours takes them for somebody else's.
+const HOOKS: &str = "hooks";
+
 /// A pin directory that this process holds. Given up on drop; what is pinned in it stays, unless
 /// a successor has taken over.
 #[derive(Debug)]
@@ -84,10 +88,27 @@ impl PinDir {
     /// # Errors
     /// When the link cannot be made.
     pub fn announce(&self, admin: SocketAddr) -> Result<(), DataplaneError> {
+        self.leave_word(ADMIN, &admin.to_string())
+    }
+
+    /// Leaves word of the programs that are on hooks of a cgroup.
+    ///
+    /// # Errors
+    /// When the link cannot be made.
+    pub fn announce_hooks(&self, programs: &[u32]) -> Result<(), DataplaneError> {
+        if programs.is_empty() {
+            let _there_may_be_none = fs::remove_file(self.path.join(HOOKS));
+            return Ok(());
+        }
+        let ids: Vec<_> = programs.iter().map(u32::to_string).collect();
+        self.leave_word(HOOKS, &ids.join(","))
+    }
+
+    fn leave_word(&self, name: &str, text: &str) -> Result<(), DataplaneError> {
         // Made aside and moved, so that there is never none.
-        let (new, link) = (self.path.join("admin_new"), self.path.join(ADMIN));
+        let (new, link) = (self.path.join(format!("{name}_new")), self.path.join(name));
         let _ = fs::remove_file(&new);
-        let made = symlink(admin.to_string(), &new).and_then(|()| fs::rename(&new, &link));
+        let made = symlink(text, &new).and_then(|()| fs::rename(&new, &link));
         made.map_err(pin_error("cannot make the link", &link))
     }
 
@@ -139,8 +160,10 @@ impl PinDir {
 
 impl Drop for PinDir {
     fn drop(&mut self) {
-        // Nobody answers there any more.
-        let _ = fs::remove_file(self.path.join(ADMIN));
+        // Nobody answers there any more, and no program of this process is anywhere.
+        for word in [ADMIN, HOOKS] {
+            let _ = fs::remove_file(self.path.join(word));
+        }
         if self.superseded
             && let Err(error) = remove(&self.path, false)
         {
@@ -190,6 +213,17 @@ pub fn admin(path: &Path) -> Option<SocketAddr> {
     target.to_str()?.parse().ok()
 }
 
+/// The programs that instances below `base` say they have on hooks of a cgroup.
+pub(super) fn hooks(base: &Path) -> Vec<u32> {
+    let targets = candidates(base).filter_map(|path| fs::read_link(path.join(HOOKS)).ok());
+    let ids = targets.flat_map(|target| {
+        let text = target.to_string_lossy().into_owned();
+        let ids = text.split(',').filter_map(|id| id.parse().ok());
+        ids.collect::<Vec<u32>>()
+    });
+    ids.collect()
+}
+
 /// The directories below `base` that hold a data plane, in use or not.
 ///
 /// # Errors
@@ -228,7 +262,7 @@ fn remove(dir: &Path, detaching: bool) -> Result<Vec<PathBuf>, DataplaneError> {
         let entry = entry.map_err(pin_error("cannot read", dir))?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let ours = name.starts_with(LINK_PREFIX) || name == ADMIN;
+        let ours = name.starts_with(LINK_PREFIX) || name == ADMIN || name == HOOKS;
         if ours || MAPS.iter().any(|spec| spec.name == name) {
             let path = entry.path();
             if detaching && name.starts_with(LINK_PREFIX) {

@@ -6,9 +6,11 @@ use std::path::Path;
 
 use aya::maps::{MapData, MapError};
 use splitter_common::{
-    AddressKey, BucketKey, BucketState, Cidr4Key, Cidr6Key, Class, Config, Counters, INDEX_ENTRIES,
-    ListenerValue, MAX_LISTENERS, MAX_MAP_NAME, MAX_POOL_SOCKETS, MAX_PREFIXES, MAX_SLOTS,
-    MAX_SOURCES, POOLS, PoolInfo, PortKey, PrefixIndex, PrefixValue, Slot, SlotStats, SplitName,
+    AddressKey, Asked, BucketKey, BucketState, Cidr4Key, Cidr6Key, Class, Config, ConnectCounts,
+    Counters, EndpointKey, INDEX_ENTRIES, KeepKey, ListenerValue, MAX_CONNECT_ADDRESSES,
+    MAX_CONNECT_ENDPOINTS, MAX_CONNECT_SERVICES, MAX_LISTENERS, MAX_MAP_NAME, MAX_POOL_SOCKETS,
+    MAX_PREFIXES, MAX_SLOTS, MAX_SOURCES, POOLS, PoolInfo, PortKey, PrefixIndex, PrefixValue,
+    ServiceValue, Slot, SlotStats, SplitName,
 };
 use std::os::fd::AsFd as _;
 
@@ -19,6 +21,7 @@ const ARRAY: u32 = 2;
 const PERCPU_ARRAY: u32 = 6;
 const LRU_HASH: u32 = 9;
 const SOCKMAP: u32 = 15;
+const SK_STORAGE: u32 = 24;
 
 const NO_PREALLOC: u32 = 1;
 const MMAPABLE: u32 = 1024;
@@ -49,7 +52,7 @@ const fn map<K, V>(name: &'static str, kind: u32, max_entries: u32, flags: u32) 
 }
 
 /// Every map of the object.
-pub const MAPS: [MapSpec; 16] = [
+pub const MAPS: [MapSpec; 22] = [
     map::<u32, Config>("config", ARRAY, 1, MMAPABLE),
     map::<Cidr4Key, PrefixValue>("cidr4", HASH, MAX_PREFIXES, NO_PREALLOC),
     map::<Cidr6Key, PrefixValue>("cidr6", HASH, MAX_PREFIXES, NO_PREALLOC),
@@ -66,6 +69,12 @@ pub const MAPS: [MapSpec; 16] = [
     map::<u32, SlotStats>("split_stats", ARRAY, MAX_SLOTS, MMAPABLE),
     map::<u32, SplitName>("split_names", HASH, MAX_SLOTS, NO_PREALLOC),
     map::<u32, u64>("logged", ARRAY, POOLS, 0),
+    map::<AddressKey, ServiceValue>("l4_services", HASH, MAX_CONNECT_ADDRESSES, NO_PREALLOC),
+    map::<EndpointKey, AddressKey>("l4_endpoints", HASH, MAX_CONNECT_ENDPOINTS, NO_PREALLOC),
+    map::<KeepKey, u32>("l4_keeps", HASH, MAX_CONNECT_ENDPOINTS, NO_PREALLOC),
+    map::<u32, u64>("l4_turns", ARRAY, MAX_CONNECT_SERVICES, 0),
+    map::<u32, ConnectCounts>("l4_counts", PERCPU_ARRAY, 1, 0),
+    map::<i32, Asked>("l4_asked", SK_STORAGE, 0, NO_PREALLOC),
 ];
 
 /// The maps of the object that belong to the loaded programs alone: nothing of them is pinned, and

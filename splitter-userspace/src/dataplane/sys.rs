@@ -17,6 +17,7 @@ const BPF_MAP_UPDATE_ELEM: libc::c_long = 2;
 const BPF_MAP_DELETE_ELEM: libc::c_long = 3;
 const BPF_OBJ_GET: libc::c_long = 7;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_long = 15;
+const BPF_PROG_QUERY: libc::c_long = 16;
 const BPF_LINK_DETACH: libc::c_long = 34;
 
 /// `bpf_attr` of the calls that take a key and a value.
@@ -65,8 +66,20 @@ pub struct MapInfo {
     pad: u32,
 }
 
-const _: () = assert!(size_of::<ElementAttr>() == 32);
+const _: () = assert!(size_of::<ElementAttr>() == 32 && size_of::<QueryAttr>() == 32);
 const _: () = assert!(offset_of!(MapInfo, btf) == 64 && size_of::<MapInfo>() == 80);
+
+/// `bpf_attr` of [`BPF_PROG_QUERY`].
+#[repr(C)]
+struct QueryAttr {
+    target: u32,
+    hook: u32,
+    flags: u32,
+    attach_flags: u32,
+    ids: u64,
+    count: u32,
+    pad: u32,
+}
 
 /// `bpf_attr` of [`BPF_OBJ_GET`].
 #[repr(C)]
@@ -118,6 +131,29 @@ pub fn detach_link(path: &Path) -> io::Result<()> {
         link: link.as_raw_fd() as u32,
     };
     bpf(BPF_LINK_DETACH, &mut attr).map(|_| ())
+}
+
+/// The programs that run on a hook for processes of a cgroup, its parents' among them, by their numbers.
+///
+/// # Errors
+/// When it is no cgroup, or the process may not know.
+pub fn programs_on(cgroup: BorrowedFd<'_>, hook: u32) -> io::Result<Vec<u32>> {
+    const EFFECTIVE: u32 = 1;
+    /// The kernel takes no more than 64 programs of one cgroup; a parent may have more.
+    const MOST: usize = 256;
+    let mut ids = vec![0u32; MOST];
+    let mut attr = QueryAttr {
+        target: cgroup.as_raw_fd() as u32,
+        hook,
+        flags: EFFECTIVE,
+        attach_flags: 0,
+        ids: ids.as_mut_ptr().addr() as u64,
+        count: MOST as u32,
+        pad: 0,
+    };
+    bpf(BPF_PROG_QUERY, &mut attr)?;
+    ids.truncate(attr.count as usize);
+    Ok(ids)
 }
 
 /// What the kernel knows of a map.

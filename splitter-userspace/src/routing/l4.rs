@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use serde::Serialize;
-use splitter_common::{Flow, PROTO_TCP, PROTO_UDP, variant_at};
+use splitter_common::{Flow, PROTO_TCP, PROTO_UDP, variant_with};
 
 use super::SlotId;
 use super::maglev::Ring;
@@ -121,9 +121,20 @@ impl L4Live {
             L4SplitBy::Connection => flow.point(),
             L4SplitBy::SourceAddress => flow.source_point(),
         };
-        let variant = variant_at(&weights.values, point);
-        let chosen = self.available(variant, L4Reason::Weight);
-        chosen.or_else(|| self.available(STABLE, L4Reason::Fallback))
+        let has_endpoint = |variant| self.available(variant as usize, L4Reason::Weight).is_some();
+        let (variant, fallback) = variant_with(&weights.values, point, has_endpoint)?;
+        Some(L4Choice {
+            variant: variant as usize,
+            reason: match fallback {
+                true => L4Reason::Fallback,
+                false => L4Reason::Weight,
+            },
+        })
+    }
+
+    /// The Endpoints of a Variant that take new connections.
+    pub fn taking(&self, variant: usize) -> &[SocketAddr] {
+        self.rings.get(variant).map_or(&[], |it| &it.taking)
     }
 
     fn available(&self, variant: usize, reason: L4Reason) -> Option<L4Choice> {

@@ -19,6 +19,12 @@ pub const FLAGS: &[(&str, &str, &str, &str)] = &[
         "magic",
         "none, sk-lookup, xdp, auto",
     ),
+    (
+        "--connect-hooks",
+        "SPLITTER_CONNECT_HOOKS",
+        "maybe",
+        "auto, on, off",
+    ),
     ("--interface", "SPLITTER_INTERFACE", "a/b", "such as eth0"),
     ("--xdp-mode", "SPLITTER_XDP_MODE", "fast", "native, generic"),
     (
@@ -369,6 +375,7 @@ pub const FREE: &[(&str, &str)] = &[
     ("--kubeconfig", "SPLITTER_KUBECONFIG"),
     ("--manifests", "SPLITTER_MANIFESTS"),
     ("--pin-dir", "SPLITTER_PIN_DIR"),
+    ("--cgroup", "SPLITTER_CGROUP"),
     ("--pod-name", "SPLITTER_POD_NAME"),
     ("--pod-namespace", "SPLITTER_POD_NAMESPACE"),
     ("--probe-socket", "SPLITTER_PROBE_SOCKET"),

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use splitter::dataplane::{Counts, Kernel, KernelOptions, Policy, Ranges, XdpKind};
+use splitter::dataplane::{Counts, HookMode, Kernel, KernelOptions, Policy, Ranges, XdpKind};
 
 use super::{BpfFs, Nodes};
 
@@ -75,6 +75,8 @@ impl Loaded {
             pin_dir: pins.path().join("splitter"),
             keep_attached: false,
             beside: None,
+            hooks: HookMode::Off,
+            cgroup: None,
         };
         let kernel = nodes.node.run(|| Kernel::load(&options));
         let mut loaded = Loaded {

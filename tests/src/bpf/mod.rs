@@ -1,5 +1,6 @@
 //! Fixtures for tests of the kernel programs. They need root and fail without.
 
+pub mod cgroup;
 pub mod figures;
 pub mod kernel;
 pub mod load;
@@ -9,6 +10,7 @@ pub mod packet;
 pub mod run;
 pub mod site;
 
+pub use cgroup::Cgroup;
 pub use kernel::Loaded;
 pub use mount::BpfFs;
 pub use net::{Namespace, Nodes, bind_to_thread, command, spawn};

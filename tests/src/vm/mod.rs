@@ -145,6 +145,7 @@ fn init(filters: &[&str]) -> String {
          mount -t tmpfs tmpfs /tmp\n\
          mount -t tmpfs tmpfs /run\n\
          mount -t bpf bpf /sys/fs/bpf\n\
+         mount -t cgroup2 none /sys/fs/cgroup\n\
          for module in /modules/*; do insmod $module; done\n\
          echo \"kernel $(uname -r)\"\n\
          /test --test-threads=2 --nocapture {} && echo '{PASSED}'\n\

@@ -8,7 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use splitter::dataplane::{DataplaneError, Kernel, KernelOptions, Report, XdpKind, detach};
+use splitter::dataplane::{
+    DataplaneError, HookMode, Kernel, KernelOptions, Report, XdpKind, detach,
+};
 use splitter_tests::bpf::net::{closing, command, let_go};
 use splitter_tests::bpf::{BpfFs, Nodes, figures};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -20,6 +22,8 @@ pub fn options(pins: &BpfFs, xdp: Option<XdpKind>) -> KernelOptions {
         pin_dir: pins.path().join("splitter"),
         keep_attached: false,
         beside: None,
+        hooks: HookMode::Off,
+        cgroup: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The kernel programs in the kernel. Needs root, and fails without.
 
 mod classes;
+mod connect;
 mod ingress;
 mod kernels;
 mod load;

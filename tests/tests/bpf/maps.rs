@@ -36,7 +36,7 @@ fn dump(loaded: &Loaded, map: &str) -> String {
     command("bpftool", &["map", "dump", "pinned", &path(loaded, map)])
 }
 
-const MAPS: [&str; 16] = [
+const MAPS: [&str; 22] = [
     "config",
     "cidr4",
     "cidr6",
@@ -53,6 +53,12 @@ const MAPS: [&str; 16] = [
     "split_stats",
     "split_names",
     "logged",
+    "l4_services",
+    "l4_endpoints",
+    "l4_keeps",
+    "l4_turns",
+    "l4_counts",
+    "l4_asked",
 ];
 
 #[test]

@@ -7,6 +7,7 @@ mod access;
 mod backend;
 mod cases;
 mod client;
+mod connect;
 mod dump;
 mod instance;
 mod interrupt;
@@ -92,6 +93,7 @@ fn show(args: &DemoArgs, interrupt: &Interrupt) -> Result<usize> {
     steering::show(&mut report, interrupt)?;
     access::show(&mut report, interrupt)?;
     l4::show(&mut report, interrupt)?;
+    connect::show(&mut report, interrupt)?;
     split::show(&mut report, interrupt, args.stay)?;
     Ok(report.failed())
 }

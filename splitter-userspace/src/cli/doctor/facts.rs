@@ -57,7 +57,12 @@ impl Facts {
     pub fn gather(settings: &Settings) -> Facts {
         let wanted = settings.steering != Steering::None;
         Facts {
-            steering: wanted.then(|| examine(&settings.dataplane.pin_dir)),
+            steering: wanted.then(|| {
+                examine(
+                    &settings.dataplane.pin_dir,
+                    settings.dataplane.cgroup.as_deref(),
+                )
+            }),
             nics: nics(&settings.dataplane.interfaces),
             btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
             sysctls: sysctls(),

@@ -3,7 +3,7 @@
 use super::facts::{Facts, Nic};
 use super::line::{Line, State};
 use crate::config::{Settings, Steering};
-use crate::dataplane::{DataplaneError, Examined, XDP_MTU, XdpKind};
+use crate::dataplane::{DataplaneError, Examined, HookMode, XDP_MTU, XdpKind};
 
 /// How bad a lack is: whoever names a mode must have it, `auto` steps down.
 fn lack(settings: &Settings) -> State {
@@ -31,8 +31,35 @@ pub(super) fn judge(facts: &Facts, settings: &Settings) -> Vec<Line> {
         jit(facts),
         pin_directory(steering, settings),
     ];
+    lines.extend(hooks(steering, settings));
     lines.extend(nics(facts, settings));
     lines
+}
+
+/// Where processes connect: asked of the node only for `--connect-hooks auto` and `on`.
+fn hooks(steering: &Examined, settings: &Settings) -> Option<Line> {
+    let check = "connect hooks";
+    let lack = match settings.dataplane.hooks {
+        HookMode::Off => return None,
+        HookMode::Auto => State::Warn,
+        HookMode::On => State::Fail,
+    };
+    Some(match &steering.hooks {
+        Err(why) => Line::ok(check, "not to be had").but(lack, why.as_str()),
+        Ok(others) if others.is_empty() => Line::ok(check, "free"),
+        Ok(others) => {
+            let ids: Vec<_> = others.iter().map(u32::to_string).collect();
+            let line = Line::ok(check, format!("programs of others: {}", ids.join(", ")));
+            match settings.dataplane.hooks {
+                HookMode::On => line,
+                _ => line.but(
+                    State::Warn,
+                    "connections to Services' own addresses are left to them; --connect-hooks on \
+                     attaches beside them",
+                ),
+            }
+        }
+    })
 }
 
 fn kernel(steering: &Examined, lack: State) -> Line {
@@ -232,6 +259,7 @@ mod tests {
             holder: None,
             kept: kept.to_vec(),
             programs: Ok(Vec::new()),
+            hooks: Ok(Vec::new()),
         };
         let facts = Facts {
             steering: Some(examined),
@@ -257,6 +285,30 @@ mod tests {
         assert_eq!(left.state, State::Ok, "{left:?}");
         let other = judged_with(nic(1500, Some(7), Some(ALL)), &[3], &[]);
         assert_eq!(other.state, State::Fail, "{other:?}");
+    }
+
+    #[test]
+    fn hooks_of_others_and_none_at_all_are_told_by_what_is_asked_for() {
+        let judged = |found: Result<Vec<u32>, String>, flag: &str| {
+            let examined = Examined {
+                kernel: "6.12.0".to_owned(),
+                capabilities: Ok(()),
+                bpffs: Ok(()),
+                holder: None,
+                kept: Vec::new(),
+                programs: Ok(Vec::new()),
+                hooks: found,
+            };
+            hooks(&examined, &settings(&[flag])).map(|line| line.state)
+        };
+        let (auto, on) = ("--connect-hooks=auto", "--connect-hooks=on");
+        let none = || Err("no cgroups".to_owned());
+        assert_eq!(judged(Ok(vec![]), auto), Some(State::Ok));
+        assert_eq!(judged(Ok(vec![7]), auto), Some(State::Warn));
+        assert_eq!(judged(Ok(vec![7]), on), Some(State::Ok));
+        assert_eq!(judged(none(), auto), Some(State::Warn));
+        assert_eq!(judged(none(), on), Some(State::Fail));
+        assert_eq!(judged(none(), "--connect-hooks=off"), None);
     }
 
     #[test]

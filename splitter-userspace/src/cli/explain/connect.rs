@@ -70,8 +70,10 @@ struct Explained {
     config_map: Option<String>,
     accept_proxy: bool,
     send_proxy: bool,
-    /// Whether it is a connection that this version splits, if there is a Split.
+    /// Whether it is a connection that its Split is for, if there is one.
     splits: bool,
+    /// Whether it is decided where a process of a node connects (`--connect-hooks`).
+    at_connect: bool,
     split_by: L4SplitBy,
     scope: L4Scope,
     variants: Vec<Variant>,
@@ -143,11 +145,19 @@ pub fn explain(
             config_map: listener.map(|it| format!("{}/{}", it.object.namespace, it.object.name)),
             accept_proxy: listener.is_some_and(|it| it.accept_proxy),
             send_proxy: listener.is_some_and(|it| it.send_proxy),
-            splits: taken == L4Taken::NorthSouth && service.scope.is_north_south(),
+            splits: match taken {
+                L4Taken::NorthSouth => service.scope.is_north_south(),
+                L4Taken::EastWest => service.scope.is_east_west(),
+            },
+            at_connect: taken == L4Taken::EastWest,
             split_by: service.split_by,
             scope: service.scope,
             variants: variants(service),
-            chosen: client.and_then(|it| chosen(live, taken, target, it)),
+            // There the turn decides, or the client's network namespace, which only its node knows.
+            chosen: match taken {
+                L4Taken::NorthSouth => client.and_then(|it| chosen(live, target, it)),
+                L4Taken::EastWest => None,
+            },
         }
     });
     let concerned = |problem: &&Problem| {
@@ -188,7 +198,7 @@ fn variants(service: &L4Service) -> Vec<Variant> {
 }
 
 /// None where the client's port matters and is not known.
-fn chosen(live: &L4Live, taken: L4Taken, target: Target, client: From) -> Option<Chosen> {
+fn chosen(live: &L4Live, target: Target, client: From) -> Option<Chosen> {
     let service = &live.service;
     let by_port = service.variants.len() > 1 && service.split_by == L4SplitBy::Connection;
     if by_port && client.port.is_none() {
@@ -197,7 +207,7 @@ fn chosen(live: &L4Live, taken: L4Taken, target: Target, client: From) -> Option
     let from = SocketAddr::new(client.ip.to_canonical(), client.port.unwrap_or(0));
     let asked = SocketAddr::new(target.addr.ip().to_canonical(), target.addr.port());
     let flow = l4_flow(target.transport, from, asked);
-    let choice = live.choose(&flow, &service.weights(), taken);
+    let choice = live.choose(&flow, &service.weights(), L4Taken::NorthSouth);
     let name = choice.and_then(|it| service.variants.get(it.variant));
     Some(Chosen {
         variant: name.map(|it| it.name.to_string()),
@@ -253,9 +263,20 @@ fn write_service(it: &Explained, out: &mut impl Write) -> io::Result<()> {
     if it.variants.len() > 1 && !it.splits {
         writeln!(
             out,
-            "  this version does not split such connections: the Service itself answers"
+            "  the split is not for such connections: the Service itself answers"
         )?;
         return Ok(());
+    }
+    if it.at_connect {
+        let who = match it.split_by {
+            L4SplitBy::Connection => "each connection gets one when it is made",
+            L4SplitBy::SourceAddress => "each pod has one for all of its connections",
+        };
+        return writeln!(
+            out,
+            "  {who}, on nodes where `splitter status` says that connects are attached; on others the \
+             Service itself answers"
+        );
     }
     match &it.chosen {
         None if it.variants.len() > 1 => writeln!(

@@ -79,9 +79,11 @@ fn an_address_is_enough_where_it_decides() {
 fn what_is_not_split_or_not_there_is_said() {
     let own = explained("connection", "10.96.0.9:5432", Some("10.0.0.3:1"));
     assert!(
-        own.contains("by its own address") && own.contains("does not split such"),
+        own.contains("by its own address") && own.contains("gets one when it is made"),
         "{own}"
     );
+    let own = explained("source-address", "10.96.0.9:5432", None);
+    assert!(own.contains("each pod has one"), "{own}");
     let nothing = explained("connection", "203.0.113.1:5433", None);
     assert!(nothing.contains("no port of the node"), "{nothing}");
     let udp = explained("connection", "203.0.113.1:5432/udp", None);

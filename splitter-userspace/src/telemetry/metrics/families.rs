@@ -178,6 +178,19 @@ pub const STEERING_MODE: Family = Family::gauge(
     "splitter_steering_mode",
     "1 for the way connections reach the pools",
 );
+/// Whether connections of processes to Services' own addresses are split: 1 for the state in label
+/// `state`: `off`, `waiting`, `attached`, `aside`.
+pub const CONNECT_HOOKS: Family = Family::gauge(
+    "splitter_connect_hooks",
+    "1 for what became of the hooks for connections to Services: attached; waiting for a Service that \
+     is split; aside, for a reason that the log and splitter status have; or off",
+);
+/// What became of connections of processes to Services that are split, label `reason`.
+pub const CONNECTS: Family = Family::counter(
+    "splitter_connects_total",
+    "Connections and datagrams of processes of the node to Services that are split, by what became of \
+     them",
+);
 /// Interim answers of backends, labels `pool` and `result`.
 pub const INTERIM_ANSWERS: Family = Family::counter(
     "splitter_interim_answers_total",

@@ -92,8 +92,8 @@ pub(super) fn l4(
     }
 }
 
-/// Tells of Splits that nothing follows: this version splits connections where they come in at a port
-/// of the node, and nowhere else.
+/// Tells of Splits that nothing follows: connections come in at a port of the node, or are made to the
+/// Service's own address.
 fn report_unused(
     splits: &BTreeMap<L4Key, L4Service>,
     asked: &[listeners::Entry<'_>],
@@ -101,22 +101,25 @@ fn report_unused(
     problems: &mut Problems,
 ) {
     for split in splits.values() {
-        let key = &split.key;
+        let (key, scope) = (&split.key, split.scope);
         let opened = asked.iter().any(|it| it.key == *key);
-        if opened && split.scope.is_north_south() {
+        let own = !split.cluster_addresses.is_empty();
+        if opened && scope.is_north_south() || own && scope.is_east_west() {
             continue;
         }
+        let mut missing = Vec::new();
+        if scope.is_north_south() {
+            missing.push(format!(
+                "no port of the node leads to port {} ({}) by --tcp-services-configmap or \
+                 --udp-services-configmap",
+                key.port, key.transport
+            ));
+        }
+        if scope.is_east_west() {
+            missing.push("the Service has no address of its own".to_owned());
+        }
         if let Some(service) = services.get(&key.namespace, &key.service) {
-            let what = match opened {
-                true => "connections to a Service's own address are not split by this version"
-                    .to_owned(),
-                false => format!(
-                    "no port of the node leads to port {} ({}) by --tcp-services-configmap or \
-                     --udp-services-configmap, and connections to a Service's own address are not \
-                     split by this version",
-                    key.port, key.transport
-                ),
-            };
+            let what = missing.join(", and ");
             let effect = "the Service itself answers";
             let field = "metadata.annotations.splitter.io/split";
             problems.warn(&subject(service), field, "split-unused", what, effect);

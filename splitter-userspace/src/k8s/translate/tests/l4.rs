@@ -423,17 +423,27 @@ fn what_did_not_change_is_the_same_allocation() {
 
 #[test]
 fn a_split_that_nothing_follows_is_told() {
-    let unused = |tcp: &[(&str, &str)], scope: &str| {
+    let unused = |tcp: &[(&str, &str)], scope: &str, address: &str| {
         let notes = [("split", "n=10"), ("split-scope", scope)];
         let services = [
-            service("db", &notes, &["sql 5432 TCP"]),
+            service_of("db", &notes, &["sql 5432 TCP"], address),
             service("n", &[], &["sql 5432 TCP"]),
         ];
         let translation = opened(tcp, &[], &services);
         let all = translation.problems.iter();
         all.filter(|it| it.code == "split-unused").count()
     };
+    let (own, none) = ("clusterIP: 10.96.0.1", "clusterIP: None");
     let tcp = [("5432", "ns/db:5432")];
-    assert_eq!((unused(&tcp, "all"), unused(&tcp, "north-south")), (0, 0));
-    assert_eq!((unused(&tcp, "east-west"), unused(&[], "all")), (1, 1));
+    for (opened, scope, address, told) in [
+        (&tcp[..], "all", none, 0),
+        (&tcp, "north-south", own, 0),
+        (&tcp, "east-west", own, 0),
+        (&tcp, "east-west", none, 1),
+        (&[], "all", own, 0),
+        (&[], "all", none, 1),
+        (&[], "north-south", own, 1),
+    ] {
+        assert_eq!(unused(opened, scope, address), told, "{scope} {address}");
+    }
 }

@@ -1,9 +1,11 @@
 //! Nanoseconds of the kernel programs by `BPF_PROG_TEST_RUN`, as ratios to a program that only
-//! passes. Needs root. Each figure is the best of several rounds, all taken in turn, so that a
+//! passes; and of `connect()` with the programs on its hooks. Needs root. Each figure is the best of several rounds, all taken in turn, so that a
 //! busy machine disturbs all alike.
 
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stdout, reason = "the figures are what it is for")]
+
+mod connect;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -33,6 +35,8 @@ fn main() {
     many(&mut loaded, pass.as_fd());
     limited(&mut loaded, pass.as_fd());
     steer(&mut loaded);
+    drop(loaded);
+    connect::run();
 }
 
 /// 16 prefixes.
