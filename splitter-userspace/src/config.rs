@@ -269,7 +269,8 @@ pub struct Limits {
     pub max_head_bytes: usize,
     /// Header lines of a request, default 100.
     pub max_headers: usize,
-    /// Idle connections to one Endpoint that one worker keeps, default 320.
+    /// Idle connections to one Endpoint that one worker keeps, default 320; more only while they are
+    /// needed again and again.
     pub upstream_idle_per_endpoint: usize,
     /// Bytes of a request's body where its Location names no limit (`proxy-body-size`), default
     /// 1 MiB as in ingress-nginx; 0 is no limit.

@@ -1,9 +1,14 @@
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-use rustls::HandshakeKind;
+use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
 use splitter::config::NamespacedName;
+use splitter_tests::PATIENCE;
 use splitter_tests::backend::Backend;
+use splitter_tests::client::Client;
 use splitter_tests::eventually;
 use splitter_tests::instance::Splitter;
 use splitter_tests::manifests::Manifests;
@@ -93,4 +98,45 @@ fn a_changed_secret_is_taken_over_and_a_bad_one_is_not() {
     assert!(ask() && ask(), "the last good one stays");
     sealed_anew("");
     assert!(ask() && ask());
+}
+
+/// Sends its request with the end of the handshake, and reads the answer.
+fn eager(addr: SocketAddr, config: &Arc<ClientConfig>) -> Option<HandshakeKind> {
+    let name = ServerName::try_from("a.test").unwrap();
+    let mut tls = ClientConnection::new(config.clone(), name).unwrap();
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    // Kept until it may be sent.
+    let request = b"GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    tls.writer().write_all(request).unwrap();
+    while tls.is_handshaking() {
+        tls.complete_io(&mut stream).unwrap();
+    }
+    let mut client = Client::over(StreamOwned::new(tls, stream));
+    assert_eq!(client.answer("GET").text(), "/x");
+    client.stream().conn.handshake_kind()
+}
+
+#[test]
+fn tickets_come_with_the_answer_and_without_one() {
+    let (backend, authority) = (Backend::reflecting(), Authority::new("root"));
+    let pair = authority.issue(&["a.test"]);
+    let node = Splitter::start_with(&manifests(&backend, &pair, ""), secure);
+    for version in [&TLS13, &TLS12] {
+        let config = Arc::new(authority.client_with(&[version]));
+        for expected in [HandshakeKind::Full, HandshakeKind::Resumed] {
+            let kind = eager(node.https(), &config);
+            assert_eq!(kind, Some(expected), "{version:?}");
+        }
+    }
+    // Somebody who asks nothing gets them as well.
+    let config = Arc::new(authority.client());
+    let mut client = connect(node.https(), "a.test", &config);
+    let StreamOwned { conn, sock } = client.stream();
+    while conn.tls13_tickets_received() == 0 {
+        conn.complete_io(sock).expect("tickets");
+    }
+    let mut client = connect(node.https(), "a.test", &config);
+    let resumed = Some(HandshakeKind::Resumed);
+    assert_eq!(client.stream().conn.handshake_kind(), resumed);
 }

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use rustls::Connection;
+use rustls::{Connection, ProtocolVersion};
 
 use super::{HOLD, HOLD_MAX, Progress, Socket, remember};
 
@@ -136,6 +136,17 @@ impl Inner {
         Ok(Some(filled))
     }
 
+    /// Whether all that is to be sent are tickets, and the client has asked something already: they
+    /// go with the answer, which saves a system call and a packet. Anything else, and tickets for a
+    /// client that says nothing, must not wait.
+    fn can_wait(&mut self) -> bool {
+        let is_server = matches!(self.tls, Connection::Server(_));
+        // In TLS 1.2 the end of the handshake goes with the ticket.
+        let has_ended = !self.tls.is_handshaking()
+            && self.tls.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+        is_server && has_ended && self.tls.reader().fill_buf().is_ok_and(|it| !it.is_empty())
+    }
+
     /// Notes that the wire has ended.
     fn end(&mut self) -> Result<(), rustls::Error> {
         self.at_end = true;
@@ -170,7 +181,9 @@ impl Socket {
             self.take_error()?;
             let mut inner = session.0.borrow_mut();
             let fed = inner.feed_stash();
-            self.want_flush(&inner);
+            if fed.is_err() || !inner.can_wait() {
+                self.want_flush(&inner);
+            }
             fed?;
             if !inner.tls.is_handshaking() {
                 return Poll::Ready(Ok(()));
@@ -178,27 +191,28 @@ impl Socket {
             if inner.at_end {
                 return Poll::Ready(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()));
             }
-            ready!(self.poll_fill(&mut inner, cx))?;
+            if let Err(error) = ready!(self.poll_fill(&mut inner, cx)) {
+                // The alert that says why it cannot go on.
+                self.want_flush(&inner);
+                return Poll::Ready(Err(error));
+            }
         }
     }
 
-    /// Receives once and hands it to rustls.
+    /// Receives once and hands it to rustls; what that has to say is still to be flushed.
     fn poll_fill(
         self: &Rc<Self>,
         inner: &mut Inner,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), HandshakeError>> {
-        let fed = RECEIVED.with_borrow_mut(|buf| {
+        RECEIVED.with_borrow_mut(|buf| {
             let received = ready!(self.poll_receive_init(cx, buf))?;
             let fed = match received {
                 [] => inner.end(),
                 received => inner.feed(received),
             };
             Poll::Ready(fed.map_err(HandshakeError::from))
-        });
-        // Also the alert that says why it cannot go on.
-        self.want_flush(inner);
-        fed
+        })
     }
 
     /// Receives once, past any TLS.
@@ -241,9 +255,10 @@ impl Socket {
                 fed.map_err(broken)?;
                 continue;
             }
-            if let Err(error) = ready!(self.poll_fill(&mut inner, cx)) {
-                return Poll::Ready(Err(error.into()));
-            }
+            let filled = ready!(self.poll_fill(&mut inner, cx));
+            // Also the alert that says why it cannot go on.
+            self.want_flush(&inner);
+            filled?;
         }
     }
 
