@@ -42,18 +42,21 @@ pub fn shop(generation: u64) -> Live {
             host(exact("b.example"), &[OTHER_HOST]),
             host(exact("empty.example"), &[]),
             host(wildcard.clone(), &[WILDCARD]),
-        ],
+        ]
+        .into(),
         locations: vec![
             location(exact("a.example"), "/", PathKind::Prefix, &canaried),
             location(exact("a.example"), "/api", PathKind::Exact, &stable),
             location(exact("b.example"), "/", PathKind::Prefix, &stable),
             location(wildcard, "/", PathKind::Prefix, &stable),
-        ],
+        ]
+        .into(),
         backends: vec![
             backend("web", "80"),
             backend("web-canary", "80"),
             backend("web-next", "http"),
-        ],
+        ]
+        .into(),
         ..Snapshot::default()
     };
     live(generation, snapshot)

@@ -82,7 +82,7 @@ fn run(case: &Path) -> (String, String, String) {
         }
         compare(&given, &settings, &translate(&given, &settings))
     };
-    problems.extend(translation.problems);
+    problems.extend(translation.problems.iter().cloned());
     (
         serde_norway::to_string(&translation.snapshot).unwrap(),
         serde_norway::to_string(&problems).unwrap(),

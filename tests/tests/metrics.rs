@@ -283,7 +283,9 @@ fn an_id_that_means_another_location_counts_there() {
     let mut worker = registry.worker("north-south");
     let (before, mut after) = (shop(1), shop(2));
     let snapshot = Arc::make_mut(&mut after.snapshot);
-    snapshot.locations.swap(0, 2);
+    let mut locations: Vec<_> = snapshot.locations.iter().cloned().collect();
+    locations.swap(0, 2);
+    snapshot.locations = locations.into();
     worker.observe(&Request::default().record(&before));
     worker.observe(&Request::default().record(&after));
     let page = page(&registry);

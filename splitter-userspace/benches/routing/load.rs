@@ -169,9 +169,8 @@ fn snapshot(keys: &BTreeMap<LocationKey, bool>) -> Snapshot {
         })
     };
     Snapshot {
-        hosts,
+        hosts: hosts.into(),
         locations: keys.iter().map(location).collect(),
-        backends: vec![],
         ..Snapshot::default()
     }
 }

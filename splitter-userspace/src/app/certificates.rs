@@ -26,7 +26,7 @@ pub struct CertPublisher {
     handshakes: Handshakes,
     authorities: BTreeSet<ObjectRef>,
     upstreams: BTreeSet<UpstreamTls>,
-    secrets: BTreeMap<ObjectRef, SecretData>,
+    secrets: Arc<BTreeMap<ObjectRef, SecretData>>,
     /// What was wrong when it was looked at last; none before that.
     faulty: Option<Vec<Problem>>,
     looked: Instant,
@@ -55,7 +55,7 @@ impl CertPublisher {
             handshakes: Handshakes::default(),
             authorities: BTreeSet::new(),
             upstreams: BTreeSet::new(),
-            secrets: BTreeMap::new(),
+            secrets: Arc::default(),
             faulty: None,
             looked: Instant::now(),
         };
@@ -68,7 +68,7 @@ impl CertPublisher {
         &mut self,
         before: &Snapshot,
         snapshot: &Snapshot,
-        secrets: BTreeMap<ObjectRef, SecretData>,
+        secrets: Arc<BTreeMap<ObjectRef, SecretData>>,
     ) -> Vec<Problem> {
         if let Some(faulty) = &self.faulty
             && self.secrets == secrets
@@ -119,13 +119,11 @@ impl CertPublisher {
 /// Whether two states ask for the same handshakes, with clients and with pods. Most changes leave
 /// them alone, which is seen at once where the parts are the same allocations.
 fn same_handshakes(one: &Snapshot, other: &Snapshot) -> bool {
-    let mut pairs = one.locations.iter().zip(&other.locations);
     one.tls == other.tls
         && one.tls_terms == other.tls_terms
         && one.tls_default == other.tls_default
         && one.hosts == other.hosts
-        && one.locations.len() == other.locations.len()
-        && pairs.all(|(one, other)| Arc::ptr_eq(one, other) || one.policy == other.policy)
+        && one.same_locations(other, |one, other| one.policy == other.policy)
 }
 
 /// Names a Secret.

@@ -1,5 +1,8 @@
 //! Where the objects come from: manifests or the Kubernetes API, behind one face.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use anyhow::Context as _;
 
 use super::certificates::secret_ref;
@@ -8,14 +11,24 @@ use crate::config::{ClassSettings, Identity, NamespacedName, ProcessDefaults, So
 use crate::k8s::{
     Cluster, ManifestWatcher, Manifests, Names, NodeFacts, Objects, Served, Translation, Translator,
 };
-use crate::model::Problem;
+use crate::model::{ObjectRef, Problem, SecretData};
 
 /// A source of objects that is being followed.
 pub struct Feed {
     source: Followed,
     /// What is known of what was read before; gone while a thread uses it.
-    translator: Translator,
+    reader: Reader,
 }
+
+/// Translates, and adds what flags ask for.
+#[derive(Default)]
+struct Reader {
+    translator: Translator,
+    /// The Secrets of the last translation, with those that flags named then, and both together.
+    secrets: Option<(Secrets, BTreeMap<ObjectRef, SecretData>, Secrets)>,
+}
+
+type Secrets = Arc<BTreeMap<ObjectRef, SecretData>>;
 
 enum Followed {
     /// A directory.
@@ -67,7 +80,7 @@ impl Feed {
         };
         Ok(Feed {
             source,
-            translator: Translator::default(),
+            reader: Reader::default(),
         })
     }
 
@@ -141,23 +154,22 @@ impl Feed {
         named: Vec<NamespacedName>,
     ) -> anyhow::Result<Reading> {
         let mut class = class.clone();
-        let mut translator = std::mem::take(&mut self.translator);
+        let mut reader = std::mem::take(&mut self.reader);
         match &mut self.source {
             Followed::Manifests { manifests, .. } => {
                 let Source::Manifests(directory) = source else {
                     anyhow::bail!("the source is not the one that was started");
                 };
                 let mut taken = std::mem::replace(manifests, Manifests::new(directory));
-                let (taken, translator, translation, problems) = blocking(move || {
+                let (taken, reader, translation, problems) = blocking(move || {
                     let (mut objects, problems): (Objects, Vec<Problem>) = taken.reload();
                     objects.names = names;
-                    let translation = translator.translate(&objects, &class);
-                    let translation = with_named(translation, &objects, &named);
-                    (taken, translator, translation, problems)
+                    let translation = reader.read(&objects, &class, &named);
+                    (taken, reader, translation, problems)
                 })
                 .await?;
                 *manifests = taken;
-                self.translator = translator;
+                self.reader = reader;
                 Ok(Reading {
                     translation,
                     problems,
@@ -173,13 +185,12 @@ impl Feed {
                     problems.extend(process::problems(&defaults, at_start));
                     class.defaults = defaults;
                 }
-                let (translator, translation) = blocking(move || {
-                    let translation = translator.translate(&objects, &class);
-                    let translation = with_named(translation, &objects, &named);
-                    (translator, translation)
+                let (reader, translation) = blocking(move || {
+                    let translation = reader.read(&objects, &class, &named);
+                    (reader, translation)
                 })
                 .await?;
-                self.translator = translator;
+                self.reader = reader;
                 Ok(Reading {
                     translation,
                     problems,
@@ -190,18 +201,36 @@ impl Feed {
     }
 }
 
-/// Adds the Secrets that flags name, which no Ingress does.
-fn with_named(
-    mut translation: Translation,
-    objects: &Objects,
-    named: &[NamespacedName],
-) -> Translation {
-    for name in named {
-        if let Some(data) = objects.secret(&name.namespace, &name.name) {
-            translation.secrets.insert(secret_ref(name), data);
+impl Reader {
+    /// What the objects come to, with the Secrets that flags name, which no Ingress does.
+    fn read(
+        &mut self,
+        objects: &Objects,
+        class: &ClassSettings,
+        named: &[NamespacedName],
+    ) -> Translation {
+        let mut translation = self.translator.translate(objects, class);
+        let found = named.iter().filter_map(|name| {
+            let data = self.translator.secret(&name.namespace, &name.name)?;
+            Some((secret_ref(name), data))
+        });
+        let found: BTreeMap<_, _> = found.collect();
+        if found.is_empty() {
+            return translation;
         }
+        let known = self.secrets.as_ref().filter(|(of, with, _)| {
+            // The same map as before is not looked through by anybody.
+            Arc::ptr_eq(of, &translation.secrets) && *with == found
+        });
+        let all = known.map(|(_, _, all)| Arc::clone(all)).unwrap_or_else(|| {
+            let of_ingresses = translation.secrets.iter();
+            let of_ingresses = of_ingresses.map(|(name, data)| (name.clone(), data.clone()));
+            Arc::new(of_ingresses.chain(found.clone()).collect())
+        });
+        self.secrets = Some((translation.secrets, found, Arc::clone(&all)));
+        translation.secrets = all;
+        translation
     }
-    translation
 }
 
 async fn blocking<T: Send + 'static>(

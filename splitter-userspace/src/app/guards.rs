@@ -8,13 +8,15 @@ use tokio::sync::watch;
 use super::keys::KeyFetcher;
 use crate::auth::{Demand, GuardStore, Guards};
 use crate::config::NameSettings;
-use crate::model::{ObjectRef, Problem, SecretData, Snapshot};
+use crate::model::{Guarded, Location, ObjectRef, Problem, SecretData, Snapshot};
 use crate::telemetry::Registry;
 
 /// Publishes who may call, and says what is wrong with it.
 pub struct GuardPublisher {
     shared: Arc<Mutex<Shared>>,
     fetcher: KeyFetcher,
+    /// Those that were given last; none before that.
+    secrets: Option<Arc<BTreeMap<ObjectRef, SecretData>>>,
     told: Vec<Problem>,
 }
 
@@ -50,17 +52,24 @@ impl GuardPublisher {
         let publisher = GuardPublisher {
             fetcher: KeyFetcher::new(names, registry, told),
             shared,
+            secrets: None,
             told: Vec::new(),
         };
         (publisher, receiver)
     }
 
-    /// Has requests be judged by what a state and its Secrets say.
+    /// Has requests be judged by what a state and its Secrets say; `before` is the state that was given
+    /// the last time.
     pub fn publish(
         &mut self,
+        before: &Snapshot,
         snapshot: &Snapshot,
-        secrets: &BTreeMap<ObjectRef, SecretData>,
+        secrets: &Arc<BTreeMap<ObjectRef, SecretData>>,
     ) -> Vec<Problem> {
+        let known = self.secrets.replace(Arc::clone(secrets));
+        if known.is_some_and(|it| Arc::ptr_eq(&it, secrets)) && same_guards(before, snapshot) {
+            return self.told.clone();
+        }
         let demand = Demand::of(snapshot);
         let new = self.fetcher.follow(demand.urls(), secrets);
         let mut shared = lock(&self.shared);
@@ -81,6 +90,15 @@ impl GuardPublisher {
             self.told.clone()
         })
     }
+}
+
+/// Whether two states ask for the same. Most changes leave all of that alone.
+fn same_guards(one: &Snapshot, other: &Snapshot) -> bool {
+    fn guards(it: &Location) -> Option<(&Guarded, &ObjectRef)> {
+        let guards = it.policy.as_ref()?.guards.as_deref()?;
+        Some((guards, &it.ingress))
+    }
+    one.same_locations(other, |one, other| guards(one) == guards(other))
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {

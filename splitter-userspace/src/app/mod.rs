@@ -14,6 +14,7 @@ mod privileges;
 mod process;
 mod publish;
 mod ranges;
+mod rehearsal;
 mod steering;
 mod succession;
 
@@ -26,6 +27,8 @@ use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+
+pub use rehearsal::Rehearsal;
 
 use crate::admin::{self, AdminState, Readiness};
 use crate::config::Settings;
@@ -453,7 +456,8 @@ async fn reload(
     publisher.publish(
         translation.snapshot,
         translation.secrets,
-        [reading.problems, translation.problems].concat(),
+        translation.problems,
+        reading.problems,
     );
     let unsplit = steering.split_connects(&publisher.live().l4);
     publisher.unsplit(unsplit);

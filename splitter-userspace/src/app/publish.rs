@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::dataplane::{LiveTracker, SlotAllocator, SlotPlan, Splits, diff, overrides, replan};
+use crate::dataplane::{LiveTracker, SlotAllocator, SlotPlan, Splits, overrides, replan};
 use crate::model::{ObjectRef, Problem, SecretData, Snapshot};
 use crate::routing::{Live, l4_live};
 use crate::telemetry::ConfigMetrics;
@@ -25,16 +25,9 @@ pub struct Publisher {
     overrides: Overrides,
     certificates: CertPublisher,
     guards: GuardPublisher,
-    /// What is wrong with the objects, what they hold left out.
-    told: Vec<Problem>,
-    /// What is wrong with the certificates.
-    faulty: Vec<Problem>,
-    /// What is wrong with what guards need.
-    guarded: Vec<Problem>,
-    /// Which ports of the node could not be opened.
-    unopened: Vec<Problem>,
-    /// Which Services are not split where pods connect to them.
-    unsplit: Vec<Problem>,
+    told: Told,
+    /// What was told last, of the objects and of the rest.
+    said: (Arc<[Problem]>, Vec<Problem>),
     metrics: ConfigMetrics,
 }
 
@@ -58,11 +51,8 @@ impl Publisher {
             overrides,
             certificates,
             guards,
-            told: Vec::new(),
-            faulty: Vec::new(),
-            guarded: Vec::new(),
-            unopened: Vec::new(),
-            unsplit: Vec::new(),
+            told: Told::default(),
+            said: Default::default(),
             metrics,
         };
         (publisher, receiver)
@@ -90,48 +80,51 @@ impl Publisher {
 
     /// Tells which ports of the node could not be opened.
     pub fn opened(&mut self, problems: Vec<Problem>) {
-        if self.unopened != problems {
-            self.unopened = problems;
-            self.tell(self.told.clone(), self.faulty.clone());
+        if self.told.unopened != problems {
+            self.told.unopened = problems;
+            self.tell();
         }
     }
 
     /// Tells which Services are not split where pods connect to them.
     pub fn unsplit(&mut self, problems: Vec<Problem>) {
-        if self.unsplit != problems {
-            self.unsplit = problems;
-            self.tell(self.told.clone(), self.faulty.clone());
+        if self.told.unsplit != problems {
+            self.told.unsplit = problems;
+            self.tell();
         }
     }
 
     /// Makes `snapshot` what is served. One that says the same as the present one changes nothing.
     /// The certificates come first, so that no host is served without its own; and who may call.
+    /// `problems` are those of the objects, `others` those of where they come from.
     pub fn publish(
         &mut self,
         snapshot: Snapshot,
-        secrets: BTreeMap<ObjectRef, SecretData>,
-        mut problems: Vec<Problem>,
+        secrets: Arc<BTreeMap<ObjectRef, SecretData>>,
+        problems: Arc<[Problem]>,
+        others: Vec<Problem>,
     ) {
-        self.guarded = self.guards.publish(&snapshot, &secrets);
         let present = self.live.borrow().clone();
-        let faulty = self
-            .certificates
-            .publish(&present.snapshot, &snapshot, secrets);
-        if *present.snapshot == snapshot && present.generation > 0 {
-            self.tell(problems, faulty);
+        let before = &present.snapshot;
+        self.told.objects = problems;
+        self.told.source = others;
+        self.told.guarded = self.guards.publish(before, &snapshot, &secrets);
+        self.told.faulty = self.certificates.publish(before, &snapshot, secrets);
+        if **before == snapshot && present.generation > 0 {
+            self.tell();
             self.metrics.applied(present.generation);
             return;
         }
         let generation = present.generation + 1;
         let snapshot = Arc::new(snapshot);
         let clears = self.slots.reclaim(self.tracker.oldest());
-        let (applied, before) = (&self.applied, &present.snapshot);
-        let mut next = replan(applied, before, &snapshot, generation, &mut self.slots);
-        problems.append(&mut next.problems);
+        let (plan, slots) = (&mut self.applied, &mut self.slots);
+        let changes = replan(plan, before, &snapshot, generation, slots);
+        self.told.crowded.clone_from(&plan.problems);
         let written = self
             .splits
             .apply(&clears, generation)
-            .and_then(|()| self.splits.apply(&diff(&self.applied, &next), generation));
+            .and_then(|()| self.splits.apply(&changes, generation));
         if let Err(error) = written {
             // The weights stay as they were; everything else of the new state is served.
             tracing::error!(%error, generation, "weights could not be written");
@@ -139,26 +132,25 @@ impl Publisher {
         } else {
             self.metrics.applied(generation);
         }
-        if let Err(error) = self.splits.name(&next, &snapshot) {
+        if let Err(error) = self.splits.name(&self.applied, &snapshot) {
             tracing::warn!(%error, generation, "the maps do not say what every slot is called");
         }
         let router = present.router_for(&snapshot);
-        let l4 = l4_live(&present.l4, &snapshot.l4, &next.services);
-        let live = Live::new(generation, snapshot, router, next.slots.clone());
+        let l4 = l4_live(&present.l4, &snapshot.l4, &self.applied.services);
+        let live = Live::new(generation, snapshot, router, self.applied.slots.clone());
         let live = Arc::new(live.with_l4(l4));
         self.tracker.add(&live);
-        self.applied = next;
         tracing::info!(
             generation,
             hosts = live.snapshot.hosts.len(),
             locations = live.snapshot.locations.len(),
             backends = live.snapshot.backends.len(),
             services = live.snapshot.l4.services.len(),
-            problems = problems.len(),
+            problems = self.told.objects.len(),
             "configuration applied"
         );
         self.live.send_replace(live);
-        self.tell(problems, faulty);
+        self.tell();
     }
 
     /// Looks which weights somebody changed past the objects.
@@ -174,28 +166,62 @@ impl Publisher {
             return;
         }
         if let Some(guarded) = guarded {
-            self.guarded = guarded;
+            self.told.guarded = guarded;
         }
-        let faulty = faulty.unwrap_or_else(|| self.faulty.clone());
-        self.tell(self.told.clone(), faulty);
+        if let Some(faulty) = faulty {
+            self.told.faulty = faulty;
+        }
+        self.tell();
     }
 
-    /// Logs what is newly wrong and publishes the list.
-    fn tell(&mut self, problems: Vec<Problem>, faulty: Vec<Problem>) {
-        self.told.clone_from(&problems);
-        self.faulty.clone_from(&faulty);
-        let of_others = [&self.guarded, &self.unopened, &self.unsplit].map(Vec::as_slice);
-        let of_others = of_others.concat();
-        let mut problems = [problems, faulty, of_others].concat();
+    /// Logs what is newly wrong and publishes the list. Costs nothing when that is as it was.
+    fn tell(&mut self) {
+        let others = self.told.others();
+        let objects = &self.told.objects;
+        if Arc::ptr_eq(&self.said.0, objects) && self.said.1 == others {
+            return;
+        }
+        let mut problems = [objects, &*others].concat();
+        self.said = (Arc::clone(objects), others);
         problems.sort();
         problems.dedup();
         if **self.problems.borrow() == problems {
             return;
         }
         let before = self.problems.borrow().clone();
-        for problem in problems.iter().filter(|problem| !before.contains(problem)) {
-            tracing::warn!("{problem}");
+        for problem in &problems {
+            if before.binary_search(problem).is_err() {
+                tracing::warn!("{problem}");
+            }
         }
         self.problems.send_replace(Arc::new(problems));
+    }
+}
+
+/// What is wrong, by who has found it.
+#[derive(Default)]
+struct Told {
+    /// With the objects, what they hold left out.
+    objects: Arc<[Problem]>,
+    /// With where they come from.
+    source: Vec<Problem>,
+    /// Who has found no slot.
+    crowded: Vec<Problem>,
+    /// With the certificates.
+    faulty: Vec<Problem>,
+    /// With what guards need.
+    guarded: Vec<Problem>,
+    /// Which ports of the node could not be opened.
+    unopened: Vec<Problem>,
+    /// Which Services are not split where pods connect to them.
+    unsplit: Vec<Problem>,
+}
+
+impl Told {
+    /// All but those of the objects.
+    fn others(&self) -> Vec<Problem> {
+        let before = [&self.source, &self.crowded, &self.faulty];
+        let after = [&self.guarded, &self.unopened, &self.unsplit];
+        before.into_iter().chain(after).flatten().cloned().collect()
     }
 }

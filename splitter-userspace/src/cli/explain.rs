@@ -92,7 +92,7 @@ impl ExplainArgs {
             .with_context(|| format!("cannot read the directory {}", directory.display()))?;
         let (objects, mut problems) = Manifests::new(directory).reload();
         let translation = translate(&objects, &ClassSettings::from(self.class.clone()));
-        problems.extend(translation.problems);
+        problems.extend(translation.problems.iter().cloned());
         let mut out = io::stdout().lock();
         if let Some(target) = self.connect {
             let it = connect::explain(&translation.snapshot, &problems, target, self.from);

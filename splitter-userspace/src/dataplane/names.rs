@@ -1,6 +1,6 @@
 //! What the slots are called, for whoever reads the maps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -10,13 +10,15 @@ use splitter_common::{MAX_VARIANTS, SplitName, write_text};
 use super::error::DataplaneError;
 use super::maps::{Maps, map_error};
 use super::plan::{NO_SLOT, SlotPlan};
-use crate::model::{HostPattern, L4Service, Location, Snapshot};
+use crate::model::{HostPattern, L4Service, Location, Rows, Snapshot};
+use crate::routing::SlotId;
 
 /// The map `split_names`.
 pub struct Names {
     map: HashMap<MapData, u32, SplitName>,
     /// What each slot was called after, and a hash of what it is called.
     written: BTreeMap<u32, (Owner, u64)>,
+    of: Named,
 }
 
 /// What has a slot.
@@ -38,6 +40,7 @@ impl Names {
         Ok(Names {
             map,
             written: BTreeMap::new(),
+            of: Named::default(),
         })
     }
 
@@ -46,34 +49,74 @@ impl Names {
     /// # Errors
     /// When the map cannot be written; the rest is written with the next plan.
     pub fn update(&mut self, plan: &SlotPlan, snapshot: &Snapshot) -> Result<(), DataplaneError> {
-        let places = plan.slots.iter().zip(&snapshot.locations);
-        let places = places.map(|(slot, it)| (slot, Owner::Location(Arc::clone(it))));
-        let services = plan.services.iter().zip(&snapshot.l4.services);
-        let services = services.map(|(slot, it)| (slot, Owner::Service(Arc::clone(it))));
-        let named = places.chain(services).filter(|(slot, _)| **slot != NO_SLOT);
-        let named: BTreeMap<u32, Owner> = named.map(|(slot, it)| (slot.0, it)).collect();
-        let gone: Vec<u32> = self.written.keys().copied().collect();
-        for slot in gone.iter().filter(|slot| !named.contains_key(slot)) {
-            self.map
-                .remove(slot)
-                .map_err(map_error("write", "split_names"))?;
-            self.written.remove(slot);
+        let before = std::mem::take(&mut self.of);
+        if before.services == plan.services && before.slots == plan.slots {
+            let changed = before.locations.differences(&snapshot.locations);
+            for (index, _, location) in changed {
+                let slot = plan.slots.get(index).filter(|it| **it != NO_SLOT);
+                if let (Some(slot), Some(location)) = (slot, location) {
+                    self.name(slot.0, Owner::Location(Arc::clone(location)))?;
+                }
+            }
+        } else {
+            self.remove_others(plan)?;
+            let places = plan.slots.iter().zip(&snapshot.locations);
+            for (slot, location) in places.filter(|(slot, _)| **slot != NO_SLOT) {
+                self.name(slot.0, Owner::Location(Arc::clone(location)))?;
+            }
         }
-        for (slot, owner) in named {
-            let written = self.written.get(&slot);
-            if written.is_some_and(|(after, _)| after.is_same(&owner)) {
-                continue;
-            }
-            let name = owner.name();
-            let hash = hash_of(&name);
-            if written.is_none_or(|(_, written)| *written != hash) {
-                let written = self.map.insert(slot, name, 0);
-                written.map_err(map_error("write", "split_names"))?;
-            }
-            self.written.insert(slot, (owner, hash));
+        let services = plan.services.iter().zip(&snapshot.l4.services);
+        for (slot, service) in services.filter(|(slot, _)| **slot != NO_SLOT) {
+            self.name(slot.0, Owner::Service(Arc::clone(service)))?;
+        }
+        self.of = Named {
+            slots: plan.slots.clone(),
+            services: plan.services.clone(),
+            locations: snapshot.locations.clone(),
+        };
+        Ok(())
+    }
+
+    /// Takes the names of slots away that belong to nobody any more.
+    fn remove_others(&mut self, plan: &SlotPlan) -> Result<(), DataplaneError> {
+        let used: HashSet<u32> = plan
+            .slots
+            .iter()
+            .chain(&plan.services)
+            .map(|it| it.0)
+            .collect();
+        let gone = self.written.keys().filter(|slot| !used.contains(slot));
+        for slot in gone.copied().collect::<Vec<_>>() {
+            self.map
+                .remove(&slot)
+                .map_err(map_error("write", "split_names"))?;
+            self.written.remove(&slot);
         }
         Ok(())
     }
+
+    fn name(&mut self, slot: u32, owner: Owner) -> Result<(), DataplaneError> {
+        let written = self.written.get(&slot);
+        if written.is_some_and(|(after, _)| after.is_same(&owner)) {
+            return Ok(());
+        }
+        let name = owner.name();
+        let hash = hash_of(&name);
+        if written.is_none_or(|(_, written)| *written != hash) {
+            let written = self.map.insert(slot, name, 0);
+            written.map_err(map_error("write", "split_names"))?;
+        }
+        self.written.insert(slot, (owner, hash));
+        Ok(())
+    }
+}
+
+/// What was named, as far as no write of it has failed.
+#[derive(Default)]
+struct Named {
+    slots: Rows<SlotId>,
+    services: Vec<SlotId>,
+    locations: Rows<Arc<Location>>,
 }
 
 impl Owner {

@@ -8,7 +8,8 @@ use splitter_common::{MAX_SLOTS, MAX_VARIANTS, SlotVariant};
 use super::ids::Ids;
 use super::slots::SlotTable;
 use crate::model::{
-    BackendKey, L4Key, L4Service, Location, LocationKey, ObjectRef, Problem, Severity, Snapshot,
+    BackendKey, L4Key, L4Service, Location, LocationKey, ObjectRef, Problem, Rows, Severity,
+    Snapshot,
 };
 use crate::routing::SlotId;
 
@@ -98,7 +99,7 @@ impl SlotAllocator {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlotPlan {
     /// The slot of each Location, by `LocationId`; [`NO_SLOT`] for those without.
-    pub slots: Vec<SlotId>,
+    pub slots: Rows<SlotId>,
     /// The slot of each Service port, by `L4Id`; [`NO_SLOT`] for those without.
     pub services: Vec<SlotId>,
     /// The content of each slot in use.
@@ -166,54 +167,64 @@ fn services_of(snapshot: &Snapshot, allocator: &mut SlotAllocator, plan: &mut Sl
     }
 }
 
-/// As [`plan`], which it gives the same as, for a Snapshot that follows on one whose plan is known:
-/// where both have the same Locations, Service ports and Backends, only Locations that differ are looked at.
+/// Makes a plan for a Snapshot `before` the plan for the one that follows on it, the same as [`plan`]
+/// gives, and says what must be written, the same as [`diff`] gives. Where both Snapshots have the same
+/// Locations, Service ports and Backends, only Locations that differ are looked at.
 pub fn replan(
-    previous: &SlotPlan,
+    current: &mut SlotPlan,
     before: &Snapshot,
     snapshot: &Snapshot,
     generation: u64,
     allocator: &mut SlotAllocator,
-) -> SlotPlan {
-    if previous.slots.len() != snapshot.locations.len() || !same_places(before, snapshot) {
-        return plan(snapshot, generation, allocator);
+) -> Vec<SlotOp> {
+    // Those that found no slot are to get one as soon as there is one.
+    let settled = current.problems.is_empty();
+    if !settled || current.slots.len() != snapshot.locations.len() || !same_places(before, snapshot)
+    {
+        let next = plan(snapshot, generation, allocator);
+        let ops = diff(current, &next);
+        *current = next;
+        return ops;
     }
-    let mut plan = SlotPlan {
-        problems: Vec::new(),
-        ..previous.clone()
-    };
-    let pairs = before.locations.iter().zip(&snapshot.locations);
-    for (place, (old, new)) in plan.slots.iter_mut().zip(pairs) {
-        let settled = *place != NO_SLOT || new.split.variants.len() < 2;
-        if settled && Arc::ptr_eq(old, new) {
+    let mut changed = SlotPlan::default();
+    for (index, old, new) in before.locations.differences(&snapshot.locations) {
+        let (Some(old), Some(new)) = (old, new) else {
+            continue;
+        };
+        if Arc::ptr_eq(old, new) {
             continue;
         }
-        *place = slot_of(new, allocator, &mut plan.problems);
-        if *place != NO_SLOT {
+        let slot = slot_of(new, allocator, &mut changed.problems);
+        if current.slots.get(index) != Some(&slot)
+            && let Some(place) = current.slots.get_mut(index)
+        {
+            *place = slot;
+        }
+        if slot != NO_SLOT {
             let content = content(snapshot, new, allocator);
-            plan.contents.insert(*place, content);
+            changed.contents.insert(slot, content);
         }
     }
-    services_of(snapshot, allocator, &mut plan);
-    plan
+    services_of(snapshot, allocator, &mut changed);
+    let ops = diff(current, &changed);
+    current.services = changed.services;
+    current.problems = changed.problems;
+    current.contents.extend(changed.contents);
+    ops
 }
 
 /// Whether Locations, Service ports and Backends are the same under the same numbers, whatever else they say.
 fn same_places(one: &Snapshot, other: &Snapshot) -> bool {
-    let mut locations = one.locations.iter().zip(&other.locations);
-    let mut backends = one.backends.iter().zip(&other.backends);
     let (services, others) = (&one.l4.services, &other.l4.services);
     let variants = |it: &L4Service| {
         let keys = it.variants.iter().map(|variant| variant.key.clone());
         keys.collect::<Vec<_>>()
     };
     let mut pairs = services.iter().zip(others);
-    one.locations.len() == other.locations.len()
-        && services.len() == others.len()
+    services.len() == others.len()
         && pairs.all(|(a, b)| Arc::ptr_eq(a, b) || (a.key == b.key && variants(a) == variants(b)))
-        && one.backends.len() == other.backends.len()
-        && locations.all(|(a, b)| Arc::ptr_eq(a, b) || a.key == b.key)
-        && backends.all(|(a, b)| Arc::ptr_eq(a, b) || a.key == b.key)
+        && one.same_locations(other, |one, other| one.key == other.key)
+        && one.same_backends(other, |one, other| one.key == other.key)
 }
 
 fn slot_of(

@@ -22,9 +22,8 @@ fn snapshot(places: &[Place<'_>]) -> Snapshot {
     let mut locations: Vec<_> = places.iter().map(|place| location(place, &names)).collect();
     locations.sort_by(|a, b| a.key.cmp(&b.key));
     Snapshot {
-        hosts: Vec::new(),
         backends: backends.collect(),
-        locations,
+        locations: locations.into(),
         ..Snapshot::default()
     }
 }
@@ -202,15 +201,17 @@ proptest::proptest! {
             let places: Vec<Place<'_>> = places.zip(named.iter().map(Vec::as_slice)).collect();
             let mut next = snapshot(&places);
             // What did not change is the same allocation, as `translate` has it.
-            for location in &mut next.locations {
+            for location in next.locations.iter_mut() {
                 let same = before.locations.iter().find(|old| *old == location);
                 *location = same.map_or_else(|| location.clone(), Arc::clone);
             }
             let whole = plan(&next, generation, &mut one);
-            let followed = replan(&previous, &before, &next, generation, &mut other);
-            proptest::prop_assert_eq!(&followed, &whole);
+            let changes = diff(&previous, &whole);
+            let written = replan(&mut previous, &before, &next, generation, &mut other);
+            proptest::prop_assert_eq!(&previous, &whole);
+            proptest::prop_assert_eq!(written, changes);
             proptest::prop_assert_eq!(one.reclaim(generation), other.reclaim(generation));
-            (before, previous) = (next, followed);
+            before = next;
         }
     }
 }

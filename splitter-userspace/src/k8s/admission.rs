@@ -189,8 +189,9 @@ pub fn review(
     let of = |ingress: Sourced<Ingress>| {
         let mut all = objects.clone();
         all.ingresses.push(ingress);
-        let problems = translate(&all, class).problems.into_iter();
-        problems.filter(|it| it.object == name).collect::<Vec<_>>()
+        let problems = translate(&all, class).problems;
+        let of_it = problems.iter().filter(|it| it.object == name);
+        of_it.cloned().collect::<Vec<_>>()
     };
     let before = old.map(|old| {
         of(Sourced {

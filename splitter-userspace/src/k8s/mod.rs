@@ -20,7 +20,7 @@ pub use admission::{Answer as AdmissionAnswer, Opinion, Question as AdmissionQue
 use cluster::named_secrets;
 pub use cluster::{
     BURST_LIMIT as CLUSTER_BURST_LIMIT, Cluster, ClusterState, ConnectError, NodeFacts,
-    QUIET as CLUSTER_QUIET, Reviewer, Served, WatchFailures, Written,
+    QUIET as CLUSTER_QUIET, Reviewer, Served, Shelves, WatchFailures, Written,
 };
 pub use defaults::read_defaults;
 pub use documents::{MAX_DOCUMENTS, Parsed, parse_documents};

@@ -11,11 +11,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::names::Names;
 use crate::model::{
-    KeySource, Kind, ObjectRef, Problem, SecretData, SecretSource, Severity, UserLayout,
+    KeySource, Kind, ObjectRef, Problem, Rows, SecretData, SecretSource, Severity, UserLayout,
 };
 
 /// An object with the place it was read from. Cheap to clone.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Sourced<T> {
     /// The object. Its namespace is set if its kind has one.
     pub object: Arc<T>,
@@ -63,6 +63,15 @@ impl Object {
             Object::EndpointSlice(it) => &it.source,
             Object::Secret(it) => &it.source,
             Object::ConfigMap(it) => &it.source,
+        }
+    }
+}
+
+impl<T> Clone for Sourced<T> {
+    fn clone(&self) -> Self {
+        Sourced {
+            object: Arc::clone(&self.object),
+            source: Arc::clone(&self.source),
         }
     }
 }
@@ -138,21 +147,22 @@ impl SecretSource for Map {
     }
 }
 
-/// All objects that one Snapshot is made of, in any order, each (kind, namespace, name) once.
+/// All objects that one Snapshot is made of, in any order, each (kind, namespace, name) once. A source
+/// that follows changes keeps what did not change in its place: then it is not looked at again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Objects {
     /// Ingresses of every class.
-    pub ingresses: Vec<Sourced<Ingress>>,
+    pub ingresses: Rows<Sourced<Ingress>>,
     /// IngressClasses of every controller.
     pub classes: Vec<Sourced<IngressClass>>,
     /// Services.
-    pub services: Vec<Sourced<Service>>,
+    pub services: Rows<Sourced<Service>>,
     /// EndpointSlices.
-    pub slices: Vec<Sourced<EndpointSlice>>,
+    pub slices: Rows<Sourced<EndpointSlice>>,
     /// Secrets.
-    pub secrets: Vec<Sourced<Secret>>,
+    pub secrets: Rows<Sourced<Secret>>,
     /// ConfigMaps; those of a cluster that annotations name, and no others.
-    pub config_maps: Vec<Sourced<ConfigMap>>,
+    pub config_maps: Rows<Sourced<ConfigMap>>,
     /// What the names of ExternalName Services lead to.
     pub names: Names,
     /// Where there is no IngressClass at all, an Ingress that names none is not ours because of

@@ -11,6 +11,7 @@ mod object;
 mod path_pattern;
 mod policy;
 mod problem;
+mod rows;
 mod secret;
 mod snapshot;
 mod split;
@@ -35,6 +36,7 @@ pub use policy::{
     TokenPlace, TrafficClass, UpstreamTls, UserLayout, Variable, subscriber,
 };
 pub use problem::{Problem, Severity};
+pub use rows::{Rows, RowsIter};
 pub use secret::{SecretData, SecretSource};
 pub use snapshot::{BackendId, LocationId, Snapshot};
 pub use split::{

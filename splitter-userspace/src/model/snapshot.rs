@@ -4,8 +4,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{
-    Backend, BackendKey, Handshake, Host, HostPattern, L4, Location, ObjectRef, TlsHost, TlsTerms,
-    UpstreamTls,
+    Backend, BackendKey, Handshake, Host, HostPattern, L4, Location, ObjectRef, Rows, TlsHost,
+    TlsTerms, UpstreamTls,
 };
 
 /// Index of a Location in [`Snapshot::locations`].
@@ -21,30 +21,30 @@ pub struct BackendId(pub u32);
 /// All routing state at one moment: immutable, comparable, in a stable order.
 ///
 /// Equal objects give an equal Snapshot, whatever the order in which they came. What did not change
-/// between two Snapshots can be shared behind the inner `Arc`s.
+/// between two Snapshots is shared, behind the inner `Arc`s and in [`Rows`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
     /// Sorted by pattern: exact names, wildcards, any.
-    pub hosts: Vec<Host>,
+    pub hosts: Rows<Host>,
     /// Sorted by key.
-    pub locations: Vec<Arc<Location>>,
+    pub locations: Rows<Arc<Location>>,
     /// Sorted by key, then fault.
-    pub backends: Vec<Arc<Backend>>,
+    pub backends: Rows<Arc<Backend>>,
     /// The hosts that are served over TLS on purpose, sorted by host.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tls: Vec<TlsHost>,
+    #[serde(skip_serializing_if = "Rows::is_empty")]
+    pub tls: Rows<TlsHost>,
     /// How TLS is spoken with the clients of hosts, where an Ingress says so.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub tls_terms: BTreeMap<HostPattern, TlsTerms>,
+    #[serde(skip_serializing_if = "none_of")]
+    pub tls_terms: Arc<BTreeMap<HostPattern, TlsTerms>>,
     /// The same for everybody else.
     #[serde(skip_serializing_if = "TlsTerms::is_default")]
     pub tls_default: TlsTerms,
     /// The hosts whose TLS is left to the pods (`ssl-passthrough`), and the Location that says which.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub passthrough: BTreeMap<HostPattern, LocationId>,
+    #[serde(skip_serializing_if = "none_of")]
+    pub passthrough: Arc<BTreeMap<HostPattern, LocationId>>,
     /// What is split without a look at HTTP.
-    #[serde(skip_serializing_if = "L4::is_empty")]
-    pub l4: L4,
+    #[serde(skip_serializing_if = "no_l4")]
+    pub l4: Arc<L4>,
 }
 
 impl Snapshot {
@@ -56,6 +56,21 @@ impl Snapshot {
     /// The Backend of an id that this Snapshot gave out.
     pub fn backend(&self, id: BackendId) -> Option<&Arc<Backend>> {
         self.backends.get(id.0 as usize)
+    }
+
+    /// Whether this Snapshot and another one have as many Locations, and `same` is true of all that have
+    /// the same number. Those that both share are not looked at.
+    pub fn same_locations(
+        &self,
+        other: &Self,
+        same: impl Fn(&Location, &Location) -> bool,
+    ) -> bool {
+        same_all(&self.locations, &other.locations, same)
+    }
+
+    /// The same for Backends.
+    pub fn same_backends(&self, other: &Self, same: impl Fn(&Backend, &Backend) -> bool) -> bool {
+        same_all(&self.backends, &other.backends, same)
     }
 
     /// The Backend with this key; the one without a fault of its Location's, if there are two.
@@ -102,10 +117,10 @@ impl Snapshot {
     /// the host that it stands for, unless it has its own.
     pub fn tls_hosts(&self) -> Vec<TlsHost> {
         let own = |host: &HostPattern| {
-            let found = self.tls.binary_search_by(|it| it.host.cmp(host)).ok()?;
+            let found = self.tls.find_by(|it| it.host.cmp(host))?;
             self.tls.get(found)
         };
-        let mut all = self.tls.clone();
+        let mut all: Vec<TlsHost> = self.tls.iter().cloned().collect();
         for host in self.hosts.iter().filter(|host| !host.aliases.is_empty()) {
             let Some(tls) = own(&host.pattern) else {
                 continue;
@@ -123,7 +138,7 @@ impl Snapshot {
     /// rule counts too: its certificate is the one that clients of the host are shown.
     pub fn tls_of(&self, host: &HostPattern) -> Option<&TlsHost> {
         let find = |host: &HostPattern| {
-            let found = self.tls.binary_search_by(|it| it.host.cmp(host)).ok()?;
+            let found = self.tls.find_by(|it| it.host.cmp(host))?;
             self.tls.get(found)
         };
         find(host).or_else(|| match host {
@@ -134,4 +149,22 @@ impl Snapshot {
             _ => None,
         })
     }
+}
+
+fn same_all<T>(one: &Rows<Arc<T>>, other: &Rows<Arc<T>>, same: impl Fn(&T, &T) -> bool) -> bool {
+    one.len() == other.len()
+        && one
+            .differences(other)
+            .all(|(_, one, other)| match (one, other) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other) || same(one, other),
+                _ => false,
+            })
+}
+
+fn none_of<K, V>(map: &Arc<BTreeMap<K, V>>) -> bool {
+    map.is_empty()
+}
+
+fn no_l4(l4: &Arc<L4>) -> bool {
+    l4.is_empty()
 }

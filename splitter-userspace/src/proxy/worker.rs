@@ -197,11 +197,21 @@ impl Worker {
 
     /// Takes over a newly published state. Requests in hand go on with theirs.
     pub fn publish(&self, live: Arc<Live>) {
-        self.picker.borrow_mut().keep(&live.snapshot);
-        // Here rather than in the first request that needs it.
-        let used = live.slots.iter().filter(|slot| **slot != SlotId::NONE);
-        let highest = used.map(|slot| slot.0 as usize + 1).max();
-        self.blocks.borrow_mut().reserve(highest.unwrap_or(0));
+        let before = self.current();
+        let before = &before.live;
+        // Most changes are of weights and Endpoints, after which there is nothing to do here.
+        if !before
+            .snapshot
+            .same_backends(&live.snapshot, |one, other| one.key == other.key)
+        {
+            self.picker.borrow_mut().keep(&live.snapshot);
+        }
+        if !before.slots.is_same(&live.slots) {
+            // Here rather than in the first request that needs it.
+            let used = live.slots.iter().filter(|slot| **slot != SlotId::NONE);
+            let highest = used.map(|slot| slot.0 as usize + 1).max();
+            self.blocks.borrow_mut().reserve(highest.unwrap_or(0));
+        }
         *self.current.borrow_mut() = Rc::new(Current { live });
     }
 

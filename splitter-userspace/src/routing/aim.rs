@@ -99,10 +99,8 @@ impl Rings {
     /// Drops the rings of Backends that are gone.
     pub(super) fn keep(&mut self, snapshot: &Snapshot) {
         let backends = &snapshot.backends;
-        self.0.retain(|key, _| {
-            let found = backends.binary_search_by(|backend| backend.key.cmp(key));
-            found.is_ok()
-        });
+        self.0
+            .retain(|key, _| backends.find_by(|backend| backend.key.cmp(key)).is_some());
     }
 }
 

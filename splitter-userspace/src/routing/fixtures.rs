@@ -59,9 +59,9 @@ pub(crate) fn snapshot(lines: &[Line<'_>]) -> Snapshot {
     }
     let backends = vec![Arc::new(backend("app", &[(1, EndpointState::Ready)]))];
     Snapshot {
-        hosts,
-        locations,
-        backends,
+        hosts: hosts.into(),
+        locations: locations.into(),
+        backends: backends.into(),
         ..Snapshot::default()
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::{L4Live, Router};
-use crate::model::{LocationId, MAX_VARIANTS, Snapshot, Weights};
+use crate::model::{LocationId, MAX_VARIANTS, Rows, Snapshot, Weights};
 
 /// Number of a weight slot, the same in every map and for the whole life of the Location or the Service
 /// port that has it.
@@ -38,7 +38,7 @@ pub struct Live {
     /// Finds this Snapshot's Locations.
     pub router: Arc<Router>,
     /// The weight slot of each Location, by [`LocationId`].
-    pub slots: Vec<SlotId>,
+    pub slots: Rows<SlotId>,
     /// What is split without a look at HTTP, by [`L4Id`](crate::model::L4Id).
     pub l4: Vec<Arc<L4Live>>,
 }
@@ -50,7 +50,7 @@ impl Live {
         generation: u64,
         snapshot: Arc<Snapshot>,
         router: Arc<Router>,
-        slots: Vec<SlotId>,
+        slots: Rows<SlotId>,
     ) -> Self {
         debug_assert_eq!(slots.len(), snapshot.locations.len());
         Live {
@@ -72,7 +72,7 @@ impl Live {
     pub fn empty() -> Self {
         let snapshot = Snapshot::default();
         let router = Arc::new(Router::build(&snapshot));
-        Live::new(0, Arc::new(snapshot), router, Vec::new())
+        Live::new(0, Arc::new(snapshot), router, Rows::new())
     }
 
     /// The router for `next`: this one's when the structure did not change, else a new one.
@@ -102,15 +102,9 @@ impl Live {
 /// [`Router`] serves both. Splits, rules, weights, owners and endpoints may differ.
 pub fn same_structure(one: &Snapshot, other: &Snapshot) -> bool {
     one.hosts == other.hosts
-        && one.locations.len() == other.locations.len()
-        && one
-            .locations
-            .iter()
-            .zip(&other.locations)
-            .all(|(one, other)| {
-                let same = || one.key == other.key && one.pattern == other.pattern;
-                Arc::ptr_eq(one, other) || same()
-            })
+        && one.same_locations(other, |one, other| {
+            one.key == other.key && one.pattern == other.pattern
+        })
 }
 
 #[cfg(test)]

@@ -131,11 +131,8 @@ impl Picker {
         self.rings.keep(snapshot);
         let backends = &snapshot.backends;
         if self.rotations.len() > 2 * backends.len() {
-            self.rotations.retain(|key, _| {
-                backends
-                    .binary_search_by(|backend| backend.key.cmp(key))
-                    .is_ok()
-            });
+            self.rotations
+                .retain(|key, _| backends.find_by(|backend| backend.key.cmp(key)).is_some());
         }
     }
 }

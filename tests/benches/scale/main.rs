@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stdout, reason = "the figures are what it is for")]
 
+mod inside;
 mod objects;
 mod process;
 
@@ -31,10 +32,13 @@ fn main() {
     };
     let ingresses = number("SPLITTER_SCALE_INGRESSES", 10_000);
     let rounds = number("SPLITTER_BENCH_ROUNDS", 200);
+    inside::measure(ingresses, rounds);
     let api = FakeApi::start();
     let (stable, canary) = (Backend::named("stable"), Backend::named("canary"));
-    let counts = objects::fill(&api, ingresses, [stable.addr(), canary.addr()]);
-    println!("{counts}, one process with 2 workers");
+    let put = |list: &str, object: &Value| drop(api.put_silently(list, object));
+    let counts = objects::fill(put, ingresses, [stable.addr(), canary.addr()]);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap();
+    println!("{counts}, one process with 2 workers, load {}", load.trim());
 
     let process = Process::start(&api);
     println!("  first snapshot served after   {:>9.2?}", process.took);
@@ -58,9 +62,13 @@ fn main() {
         ("path added or removed", INGRESSES, objects::paths()),
     ];
     for (what, list, sides) in changes {
+        let before = process.control_time();
         let times = measure(&api, &mut clients, list, &sides, rounds);
+        // Two more changes are not among the times.
+        let each = (process.control_time() - before) / (rounds as u32 + 2);
         println!(
-            "  {what:<29} {:>9.1?} median, {:>9.1?} p99, {:>9.1?} worst of {rounds}",
+            "  {what:<29} {:>9.1?} median, {:>9.1?} p99, {:>9.1?} worst of {rounds}; \
+             {each:.1?} of CPU time each",
             times[rounds / 2],
             times[rounds * 99 / 100],
             times[rounds - 1]

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use splitter_tests::cluster::fake::FakeApi;
 use splitter_tests::cluster::objects;
 
 use super::Side;
@@ -20,17 +19,21 @@ const NAMESPACE: &str = "shop";
 const ENDPOINTS: usize = 10;
 
 /// Fills the API server; says with what. One Ingress in five is a canary.
-pub fn fill(api: &FakeApi, ingresses: usize, backends: [SocketAddr; 2]) -> String {
+pub fn fill(
+    mut put: impl FnMut(&str, &Value),
+    ingresses: usize,
+    backends: [SocketAddr; 2],
+) -> String {
     let services = ingresses / 2;
     for number in 0..services {
         let name = format!("service-{number}");
-        api.put_silently(SERVICES, &objects::service(NAMESPACE, &name));
+        put(SERVICES, &objects::service(NAMESPACE, &name));
         let pod = |n: usize| {
             let n = number * ENDPOINTS + n;
             [10, (n >> 16) as u8, (n >> 8) as u8, n as u8].into()
         };
         let pods: Vec<_> = (0..ENDPOINTS).map(pod).collect();
-        api.put_silently(SLICES, &objects::slice(NAMESPACE, &name, &pods, &[]));
+        put(SLICES, &objects::slice(NAMESPACE, &name, &pods, &[]));
     }
     for number in 0..ingresses {
         let (name, service) = (
@@ -42,14 +45,14 @@ pub fn fill(api: &FakeApi, ingresses: usize, backends: [SocketAddr; 2]) -> Strin
             4 => objects::canary(NAMESPACE, &name, &host(number - 1), &service, 10),
             _ => objects::ingress(NAMESPACE, &name, &host(number), &service),
         };
-        api.put_silently(INGRESSES, &described(ingress, number));
+        put(INGRESSES, &described(ingress, number));
     }
     for (name, backend) in ["stable", "canary"].into_iter().zip(backends) {
-        api.put_silently(SERVICES, &objects::service(NAMESPACE, name));
-        api.put_silently(SLICES, &slice(name, backend));
+        put(SERVICES, &objects::service(NAMESPACE, name));
+        put(SLICES, &slice(name, backend));
     }
     for side in [&paths()[0], &weights()[0]] {
-        api.put_silently(INGRESSES, &side.0);
+        put(INGRESSES, &side.0);
     }
     format!(
         "{ingresses} Ingresses, {services} Services, {} endpoints",

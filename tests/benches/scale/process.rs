@@ -68,6 +68,24 @@ impl Process {
         }
     }
 
+    /// CPU time of the threads that follow changes: the control thread and its helpers, not the workers.
+    pub fn control_time(&self) -> Duration {
+        let id = self.child.id();
+        let tasks = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
+        let nanoseconds = tasks.filter_map(|task| {
+            let task = task.unwrap();
+            // A helper may have ended meanwhile.
+            let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+            let main = task.file_name().to_str() == Some(&id.to_string());
+            if !main && name.trim() != "control" {
+                return None;
+            }
+            let times = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            times.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanoseconds.sum())
+    }
+
     pub fn memory(&self) -> Memory {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let field = |name: &str| -> u64 {

@@ -249,9 +249,8 @@ fn snapshot() -> Snapshot {
         ingress: ingress.clone(),
     };
     Snapshot {
-        hosts: Vec::new(),
-        locations: vec![Arc::new(location)],
-        backends: vec![backend("shop"), backend("shop-new")],
+        locations: vec![Arc::new(location)].into(),
+        backends: vec![backend("shop"), backend("shop-new")].into(),
         ..Snapshot::default()
     }
 }

@@ -46,9 +46,8 @@ fn snapshot(keys: &BTreeSet<LocationKey>) -> Snapshot {
     }
     let locations = keys.iter().map(|key| Arc::new(location(key))).collect();
     Snapshot {
-        hosts,
+        hosts: hosts.into(),
         locations,
-        backends: vec![],
         ..Snapshot::default()
     }
 }

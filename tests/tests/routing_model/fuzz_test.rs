@@ -47,7 +47,7 @@ proptest! {
     #[test]
     fn requests(host in any_text(), path in any_text()) {
         let empty = Host { pattern: HostPattern::Any, aliases: Vec::new(), locations: vec![LocationId(7)] };
-        let snapshot = Snapshot { hosts: vec![empty], ..Snapshot::default() };
+        let snapshot = Snapshot { hosts: vec![empty].into(), ..Snapshot::default() };
         let found = Router::build(&snapshot).find(&host, &path);
         prop_assert!(matches!(found, Found::NoPath(0) | Found::Ambiguous), "{:?}", found);
     }

@@ -53,10 +53,10 @@ impl Reviewer {
         }
         let named = [Some(&new), old];
         let objects = Objects {
-            ingresses: sourced(self.stores.ingresses.all()),
-            classes: sourced(self.stores.classes.all()),
-            services: sourced(self.stores.services.all()),
-            slices: sourced(self.stores.slices.all()),
+            ingresses: self.stores.ingresses.rows(),
+            classes: self.stores.classes.rows().iter().cloned().collect(),
+            services: self.stores.services.rows(),
+            slices: self.stores.slices.rows(),
             secrets: sourced(secrets(named.into_iter().flatten())),
             config_maps: sourced(config_maps(named.into_iter().flatten())),
             // Nobody is asked for addresses here; what a name says by itself counts.

@@ -11,6 +11,7 @@ mod nodes;
 mod reflect;
 mod scribe;
 mod secrets;
+mod shelves;
 mod signal;
 mod store;
 
@@ -33,16 +34,17 @@ pub use connect::ConnectError;
 pub use nodes::NodeFacts;
 pub use scribe::{Served, Written};
 pub(super) use secrets::named as named_secrets;
+pub use shelves::Shelves;
 pub use signal::{BURST_LIMIT, QUIET};
 
 use super::objects::{Objects, Sourced};
 use crate::config::{ClusterSettings, Defaults, Identity};
-use crate::model::Problem;
+use crate::model::{Problem, Rows};
 use config_map::Followed;
 use kept::Kept;
 use reflect::{Failures, Reflector};
 use scribe::{Desk, Scribe};
-use secrets::Named;
+use secrets::{Named, Wanted};
 use signal::{Bursts, Signals};
 use store::Store;
 
@@ -65,6 +67,8 @@ pub struct Cluster {
     config_map: Option<Followed>,
     /// Those that open ports of the node.
     also: Vec<Followed>,
+    /// Which of these two are named.
+    wanted: Wanted,
     secrets: Named<Secret>,
     maps: Named<ConfigMap>,
     bursts: Bursts,
@@ -160,6 +164,7 @@ impl Cluster {
             written: Arc::clone(&desk.written),
             desk: Some(desk),
             writing: None,
+            wanted: Wanted::with(&settings.secrets),
             secrets: Named::new(client.clone(), stores.secrets.clone()),
             maps: Named::new(client, stores.maps.clone()),
             bursts: Bursts::new(Arc::clone(&signals.content)),
@@ -180,7 +185,7 @@ impl Cluster {
             self.bursts.over().await;
         }
         for _ in 0..SECRET_TRIES {
-            let ingresses = self.stores.ingresses.all();
+            let ingresses = self.stores.ingresses.rows();
             if self.read_named(&ingresses).await {
                 break;
             }
@@ -206,7 +211,7 @@ impl Cluster {
     /// Everything as it is now. Secrets that are new are read first, each within two seconds; one
     /// that cannot be read is left out or stays as it was, and is tried again.
     pub async fn state(&mut self) -> ClusterState {
-        let ingresses = self.stores.ingresses.all();
+        let ingresses = self.stores.ingresses.rows();
         if !self.read_named(&ingresses).await {
             let content = Arc::clone(&self.signals.content);
             tokio::spawn(async move {
@@ -223,12 +228,12 @@ impl Cluster {
             problem: problem.flatten(),
             nodes: NodeFacts::of(nodes.iter().map(|it| &**it), own),
             objects: Objects {
-                ingresses: sourced(ingresses),
-                classes: sourced(self.stores.classes.all()),
-                services: sourced(self.stores.services.all()),
-                slices: sourced(self.stores.slices.all()),
-                secrets: sourced(self.secrets.all()),
-                config_maps: sourced(self.all_maps()),
+                ingresses,
+                classes: self.stores.classes.rows().iter().cloned().collect(),
+                services: self.stores.services.rows(),
+                slices: self.stores.slices.rows(),
+                secrets: self.secrets.all(),
+                config_maps: self.all_maps(),
                 names: crate::k8s::Names::default(),
                 class_by_name_only: true,
             },
@@ -236,27 +241,32 @@ impl Cluster {
     }
 
     /// Those that Ingresses name, and those that flags name, each once.
-    fn all_maps(&self) -> Vec<Arc<ConfigMap>> {
+    fn all_maps(&self) -> Rows<Sourced<ConfigMap>> {
         let also: Vec<_> = self.also.iter().filter_map(Followed::object).collect();
+        if also.is_empty() {
+            return self.maps.all();
+        }
         let same = |one: &ConfigMap, other: &ConfigMap| {
             let name = |it: &ConfigMap| (it.metadata.namespace.clone(), it.metadata.name.clone());
             name(one) == name(other)
         };
         let mut all = self.maps.all();
-        all.retain(|it| !also.iter().any(|other| same(it, other)));
-        all.extend(also);
+        all.retain(|it| !also.iter().any(|other| same(&it.object, other)));
+        all.extend(sourced(also).iter().cloned());
         all
     }
 
     /// False when one could not be read.
-    async fn read_named(&mut self, ingresses: &[Arc<Ingress>]) -> bool {
-        let mut wanted = secrets::named(ingresses.iter().map(|it| &**it));
-        let also = self.settings.secrets.iter();
-        wanted.extend(also.map(|it| (it.namespace.as_str().into(), it.name.as_str().into())));
-        let maps = secrets::named_maps(ingresses.iter().map(|it| &**it));
-        // Some that nobody names change all the time, such as those of autoscalers.
-        self.stores.maps.heed(maps.iter().cloned().collect());
-        let read = (self.secrets.refresh(wanted), self.maps.refresh(maps));
+    async fn read_named(&mut self, ingresses: &Rows<Sourced<Ingress>>) -> bool {
+        if self.wanted.follow(ingresses) {
+            // Some that nobody names change all the time, such as those of autoscalers.
+            let maps = self.wanted.maps().iter().cloned();
+            self.stores.maps.heed(maps.collect());
+        }
+        let read = (
+            self.secrets.refresh(self.wanted.secrets()),
+            self.maps.refresh(self.wanted.maps()),
+        );
         let (secrets, maps) = tokio::join!(read.0, read.1);
         secrets && maps
     }
@@ -335,7 +345,8 @@ impl Stores {
     }
 }
 
-fn sourced<T>(objects: Vec<Arc<T>>) -> Vec<Sourced<T>> {
+/// Objects of the API server.
+fn sourced<T>(objects: impl IntoIterator<Item = Arc<T>>) -> Rows<Sourced<T>> {
     let source: Arc<str> = "".into();
     let sourced = |object| Sourced {
         object,

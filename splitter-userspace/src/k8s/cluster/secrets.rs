@@ -3,7 +3,7 @@
 //! Which there are, and in which version, is watched without their content. One that is named is
 //! read by itself when it is new or its version changes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,12 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use super::reflect::chain;
+use super::sourced;
 pub(super) use super::store::Key;
 use super::store::Store;
+use crate::config::NamespacedName;
+use crate::k8s::Sourced;
+use crate::model::Rows;
 
 /// How many objects are read at a time.
 const AT_A_TIME: usize = 16;
@@ -54,11 +58,18 @@ pub(super) trait Read:
 impl Read for k8s_openapi::api::core::v1::Secret {}
 impl Read for k8s_openapi::api::core::v1::ConfigMap {}
 
+/// Which objects there are, and in which version.
+type Metas<K> = Rows<Sourced<PartialObjectMeta<K>>>;
+
 /// What is held of one kind.
 pub(super) struct Named<K> {
     client: Client,
     known: Store<PartialObjectMeta<K>>,
     held: HashMap<Key, Held<K>>,
+    /// What was wanted, and what was known, when everything could be read the last time.
+    read: Option<(BTreeSet<Key>, Metas<K>)>,
+    /// What is held, as it was last asked for.
+    all: Rows<Sourced<K>>,
 }
 
 struct Held<K> {
@@ -72,12 +83,31 @@ impl<K: Read> Named<K> {
             client,
             known,
             held: HashMap::new(),
+            read: None,
+            all: Rows::new(),
         }
     }
 
     /// Reads the `wanted` objects that are new or have changed and forgets the others. False when
     /// one could not be read: its last state stays, and it is to be tried [`AGAIN`].
-    pub(super) async fn refresh(&mut self, wanted: BTreeSet<Key>) -> bool {
+    pub(super) async fn refresh(&mut self, wanted: &BTreeSet<Key>) -> bool {
+        let known = self.known.rows();
+        if let Some((before, of)) = &self.read
+            && of.is_same(&known)
+            && before == wanted
+        {
+            return true;
+        }
+        self.read = None;
+        let complete = self.read(wanted).await;
+        if complete {
+            self.read = Some((wanted.clone(), known));
+        }
+        self.all = sourced(self.held.values().map(|held| Arc::clone(&held.object)));
+        complete
+    }
+
+    async fn read(&mut self, wanted: &BTreeSet<Key>) -> bool {
         let present = |key: &Key| Some((key.clone(), self.known.get(key)?));
         let present: HashMap<_, _> = wanted.iter().filter_map(present).collect();
         self.held.retain(|key, _| present.contains_key(key));
@@ -110,11 +140,95 @@ impl<K: Read> Named<K> {
     }
 
     /// What is held, in no order.
-    pub(super) fn all(&self) -> Vec<Arc<K>> {
-        self.held
-            .values()
-            .map(|held| Arc::clone(&held.object))
-            .collect()
+    pub(super) fn all(&self) -> Rows<Sourced<K>> {
+        self.all.clone()
+    }
+}
+
+/// The names of Secrets and ConfigMaps that Ingresses name, followed from one state to the next.
+#[derive(Default)]
+pub(super) struct Wanted {
+    of: Rows<Sourced<Ingress>>,
+    secrets: Counted,
+    maps: Counted,
+    /// Was ever followed.
+    begun: bool,
+}
+
+/// Names, and by how many Ingresses each is named.
+#[derive(Default)]
+struct Counted {
+    counts: BTreeMap<Key, usize>,
+    names: BTreeSet<Key>,
+}
+
+impl Wanted {
+    /// Those that flags name are wanted in any case.
+    pub(super) fn with(secrets: &[NamespacedName]) -> Self {
+        let keys = secrets.iter();
+        let keys = keys.map(|it| (it.namespace.as_str().into(), it.name.as_str().into()));
+        let mut wanted = Wanted::default();
+        wanted.secrets.add(keys.collect());
+        wanted
+    }
+
+    /// Takes in what has changed. True when other ConfigMaps are named than before, and the first time.
+    pub(super) fn follow(&mut self, now: &Rows<Sourced<Ingress>>) -> bool {
+        let before = std::mem::replace(&mut self.of, now.clone());
+        let mut other = !std::mem::replace(&mut self.begun, true);
+        let changes = before
+            .differences(now)
+            .filter(|(_, old, new)| match (old, new) {
+                (Some(old), Some(new)) => !Arc::ptr_eq(&old.object, &new.object),
+                _ => true,
+            });
+        let changes: Vec<_> = changes.collect();
+        // First what is new, so that nothing is forgotten that was only moved.
+        for new in changes.iter().filter_map(|(_, _, new)| *new) {
+            self.secrets.add(named([&*new.object]));
+            other |= self.maps.add(named_maps([&*new.object]));
+        }
+        for old in changes.iter().filter_map(|(_, old, _)| *old) {
+            self.secrets.take(named([&*old.object]));
+            other |= self.maps.take(named_maps([&*old.object]));
+        }
+        other
+    }
+
+    pub(super) fn secrets(&self) -> &BTreeSet<Key> {
+        &self.secrets.names
+    }
+
+    pub(super) fn maps(&self) -> &BTreeSet<Key> {
+        &self.maps.names
+    }
+}
+
+impl Counted {
+    /// True when one of them was not named before.
+    fn add(&mut self, keys: BTreeSet<Key>) -> bool {
+        let mut new = false;
+        for key in keys {
+            new |= self.names.insert(key.clone());
+            *self.counts.entry(key).or_default() += 1;
+        }
+        new
+    }
+
+    /// True when one of them is not named any more.
+    fn take(&mut self, keys: BTreeSet<Key>) -> bool {
+        let mut gone = false;
+        for key in keys {
+            let Some(count) = self.counts.get_mut(&key) else {
+                continue;
+            };
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&key);
+                gone |= self.names.remove(&key);
+            }
+        }
+        gone
     }
 }
 
@@ -223,5 +337,54 @@ mod tests {
         let expected = [("shop", "headers"), ("shop", "keys"), ("web", "fields")];
         let expected = expected.map(|(namespace, name)| (namespace.into(), name.into()));
         assert_eq!(maps, BTreeSet::from(expected));
+    }
+
+    /// An Ingress that names a Secret and a ConfigMap.
+    fn naming(name: &str, secret: &str, map: &str) -> Arc<Ingress> {
+        let ingress = serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "shop", "annotations": {
+                "splitter.io/jwt-jwks-configmap": map,
+            }},
+            "spec": {"tls": [{"secretName": secret}]},
+        }));
+        Arc::new(ingress.unwrap())
+    }
+
+    #[test]
+    fn what_is_named_is_followed() {
+        let [one, other, third] = [
+            naming("one", "a", "m"),
+            naming("other", "a", "n"),
+            naming("one", "b", "n"),
+        ];
+        let mut wanted = Wanted::default();
+        let states = [
+            (vec![], true),
+            (vec![Arc::clone(&one)], true),
+            (vec![Arc::clone(&one), Arc::clone(&other)], true),
+            // The same in another order.
+            (vec![Arc::clone(&other), Arc::clone(&one)], false),
+            // m is not named any more.
+            (vec![Arc::clone(&other), Arc::clone(&third)], true),
+            (vec![Arc::clone(&other)], false),
+            (vec![other], false),
+            (vec![], true),
+        ];
+        for (state, other_maps) in states {
+            let rows = sourced(state.iter().cloned());
+            assert_eq!(wanted.follow(&rows), other_maps, "{state:?}");
+            let all = || state.iter().map(|it| &**it);
+            assert_eq!(*wanted.secrets(), named(all()));
+            assert_eq!(*wanted.maps(), named_maps(all()));
+        }
+        let by_flag = NamespacedName {
+            namespace: "tls".to_owned(),
+            name: "default".to_owned(),
+        };
+        let mut wanted = Wanted::with(&[by_flag]);
+        wanted.follow(&sourced([one]));
+        wanted.follow(&sourced([]));
+        let left = [("tls".into(), "default".into())];
+        assert_eq!(*wanted.secrets(), BTreeSet::from(left));
     }
 }

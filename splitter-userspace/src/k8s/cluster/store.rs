@@ -1,12 +1,13 @@
 //! What the API server last said about the objects of one kind.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::runtime::watcher::Event;
 
 use super::kept::Kept;
+use crate::k8s::Sourced;
+use crate::model::Rows;
 
 /// Namespace and name; the former is empty for cluster-scoped objects.
 pub(super) type Key = (Arc<str>, Arc<str>);
@@ -35,7 +36,7 @@ impl<K> Clone for Store<K> {
 }
 
 struct State<K> {
-    objects: HashMap<Key, Arc<K>>,
+    objects: Objects<K>,
     /// The list that is being read.
     next: Option<HashMap<Key, Arc<K>>>,
     /// A whole list was read.
@@ -44,10 +45,20 @@ struct State<K> {
     heeded: Option<HashSet<Key>>,
 }
 
+/// The objects, each in a place of its own for as long as it is there. What is asked for all of them
+/// shares what did not change since the last time.
+struct Objects<K> {
+    places: HashMap<Key, usize>,
+    keys: Vec<Key>,
+    rows: Rows<Sourced<K>>,
+    /// Where objects of an API server come from.
+    source: Arc<str>,
+}
+
 impl<K> Default for Store<K> {
     fn default() -> Self {
         Store(Arc::new(Mutex::new(State {
-            objects: HashMap::new(),
+            objects: Objects::default(),
             next: None,
             filled: false,
             heeded: None,
@@ -73,7 +84,13 @@ impl<K> Store<K> {
 
     /// The objects in no order.
     pub(super) fn all(&self) -> Vec<Arc<K>> {
-        self.state().objects.values().cloned().collect()
+        let rows = self.rows();
+        rows.iter().map(|it| Arc::clone(&it.object)).collect()
+    }
+
+    /// The objects, those that did not change since the last time in the same places.
+    pub(super) fn rows(&self) -> Rows<Sourced<K>> {
+        self.state().objects.rows.clone()
     }
 
     /// One object.
@@ -83,6 +100,52 @@ impl<K> Store<K> {
 
     fn state(&self) -> MutexGuard<'_, State<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K> Default for Objects<K> {
+    fn default() -> Self {
+        Objects {
+            places: HashMap::new(),
+            keys: Vec::new(),
+            rows: Rows::new(),
+            source: "".into(),
+        }
+    }
+}
+
+impl<K> Objects<K> {
+    fn get(&self, key: &Key) -> Option<&Arc<K>> {
+        let place = self.places.get(key)?;
+        self.rows.get(*place).map(|it| &it.object)
+    }
+
+    fn put(&mut self, key: Key, object: Arc<K>) {
+        let object = Sourced {
+            object,
+            source: Arc::clone(&self.source),
+        };
+        let place = self.places.get(&key);
+        if let Some(place) = place.and_then(|place| self.rows.get_mut(*place)) {
+            *place = object;
+            return;
+        }
+        self.places.insert(key.clone(), self.keys.len());
+        self.keys.push(key);
+        self.rows.push(object);
+    }
+
+    /// The last one gets the place of the one that is taken away. True when there was one.
+    fn remove(&mut self, key: &Key) -> bool {
+        let Some(place) = self.places.remove(key) else {
+            return false;
+        };
+        self.rows.swap_remove(place);
+        self.keys.swap_remove(place);
+        if let Some(moved) = self.keys.get(place) {
+            self.places.insert(moved.clone(), place);
+        }
+        true
     }
 }
 
@@ -112,12 +175,12 @@ impl<K: Kept> Store<K> {
             }
             Event::InitDone => {
                 let next = state.next.take().unwrap_or_default();
-                let old = std::mem::replace(&mut state.objects, next);
                 let first = !std::mem::replace(&mut state.filled, true);
                 let change = match &state.heeded {
-                    None => difference(&old, &state.objects),
-                    Some(keys) => difference_in(keys, &old, &state.objects),
+                    None => difference(&state.objects, &next),
+                    Some(keys) => difference_in(keys, &state.objects, &next),
                 };
+                state.objects.replace(next);
                 if first { Change::Content } else { change }
             }
             Event::Apply(object) => {
@@ -128,9 +191,9 @@ impl<K: Kept> Store<K> {
             }
             Event::Delete(object) => {
                 let (key, _) = kept(object);
-                match state.objects.remove(&key) {
-                    Some(_) if state.heeds(&key) => Change::Content,
-                    _ => Change::None,
+                match state.objects.remove(&key) && state.heeds(&key) {
+                    true => Change::Content,
+                    false => Change::None,
                 }
             }
         }
@@ -145,20 +208,30 @@ fn kept<K: Kept>(mut object: K) -> (Key, K) {
     ((namespace, name), object)
 }
 
-fn put<K: Kept>(objects: &mut HashMap<Key, Arc<K>>, key: Key, object: K) -> Change {
-    match objects.entry(key) {
-        Entry::Vacant(place) => {
-            place.insert(Arc::new(object));
-            Change::Content
+impl<K: Kept> Objects<K> {
+    /// Puts the objects of a new list in the place of all others.
+    fn replace(&mut self, next: HashMap<Key, Arc<K>>) {
+        let gone = self.keys.iter().filter(|key| !next.contains_key(*key));
+        for key in gone.cloned().collect::<Vec<_>>() {
+            self.remove(&key);
         }
-        Entry::Occupied(mut place) => {
-            let change = compare(&**place.get(), &object);
-            if change > Change::None {
-                place.insert(Arc::new(object));
+        for (key, object) in next {
+            if !self.get(&key).is_some_and(|it| Arc::ptr_eq(it, &object)) {
+                self.put(key, object);
             }
-            change
         }
     }
+}
+
+fn put<K: Kept>(objects: &mut Objects<K>, key: Key, object: K) -> Change {
+    let change = match objects.get(&key) {
+        Some(old) => compare(&**old, &object),
+        None => Change::Content,
+    };
+    if change > Change::None {
+        objects.put(key, Arc::new(object));
+    }
+    change
 }
 
 fn compare<K: Kept>(old: &K, new: &K) -> Change {
@@ -171,8 +244,8 @@ fn compare<K: Kept>(old: &K, new: &K) -> Change {
     }
 }
 
-fn difference<K: Kept>(old: &HashMap<Key, Arc<K>>, new: &HashMap<Key, Arc<K>>) -> Change {
-    if old.len() != new.len() {
+fn difference<K: Kept>(old: &Objects<K>, new: &HashMap<Key, Arc<K>>) -> Change {
+    if old.keys.len() != new.len() {
         return Change::Content;
     }
     let changes = new.iter().map(|(key, object)| match old.get(key) {
@@ -186,7 +259,7 @@ fn difference<K: Kept>(old: &HashMap<Key, Arc<K>>, new: &HashMap<Key, Arc<K>>) -
 /// The same for some of them.
 fn difference_in<K: Kept>(
     keys: &HashSet<Key>,
-    old: &HashMap<Key, Arc<K>>,
+    old: &Objects<K>,
     new: &HashMap<Key, Arc<K>>,
 ) -> Change {
     let changes = keys.iter().map(|key| match (old.get(key), new.get(key)) {

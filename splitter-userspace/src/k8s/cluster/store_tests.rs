@@ -146,3 +146,37 @@ fn a_change_of_what_nobody_heeds_is_none() {
     assert_eq!(list(&store, &all[1..]).last(), Some(&Change::Content));
     assert_eq!(store.all().len(), 1);
 }
+
+#[test]
+fn what_does_not_change_keeps_its_place() {
+    let store = Store::default();
+    let all = ["a", "b", "c"].map(|name| ingress(name, "x", "192.0.2.1", 1));
+    list(&store, &all);
+    let before = store.rows();
+    store.apply(Event::Apply(ingress("b", "y", "192.0.2.1", 2)));
+    let after = store.rows();
+    let pairs = before.iter().zip(&after);
+    let kept = pairs.filter(|(old, new)| Arc::ptr_eq(&old.object, &new.object));
+    assert_eq!((kept.count(), after.len()), (2, 3));
+
+    store.apply(Event::Delete(ingress("a", "x", "192.0.2.1", 3)));
+    let left = store.rows();
+    assert_eq!(left.len(), 2);
+    for name in ["b", "c"] {
+        let object = store.get(&key(name)).unwrap();
+        assert_eq!(object.metadata.name.as_deref(), Some(name));
+        assert!(left.iter().any(|it| Arc::ptr_eq(&it.object, &object)));
+    }
+    assert!(store.get(&key("a")).is_none());
+
+    // A new list that says the same, in whatever order.
+    let same = [
+        ingress("c", "x", "192.0.2.1", 4),
+        ingress("b", "y", "192.0.2.1", 4),
+    ];
+    list(&store, &same);
+    assert!(store.rows().is_same(&left));
+    list(&store, &same[..1]);
+    assert_eq!(store.rows().len(), 1);
+    assert!(store.get(&key("c")).is_some());
+}

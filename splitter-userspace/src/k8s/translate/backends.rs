@@ -10,8 +10,9 @@ use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressServiceBackend, ServiceBackendPort};
 
 use super::external;
+use super::index::ByName;
 use super::report::{Problems, Subject};
-use crate::k8s::{Objects, Sourced};
+use crate::k8s::Sourced;
 use crate::model::{BackendFault, BackendKey, Kind, ObjectRef};
 
 /// A Backend as one Location uses it.
@@ -25,23 +26,11 @@ pub(super) struct Target {
 }
 
 /// The Services by namespace and name.
-pub(super) struct ServiceIndex<'a>(HashMap<(&'a str, &'a str), &'a Sourced<Service>>);
-
-impl<'a> ServiceIndex<'a> {
-    pub(super) fn of(objects: &'a Objects) -> Self {
-        let services = objects.services.iter();
-        let named = services.map(|it| ((it.namespace(), it.name()), it));
-        ServiceIndex(named.collect())
-    }
-
-    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&'a Sourced<Service>> {
-        self.0.get(&(namespace, name)).copied()
-    }
-}
+pub(super) type ServiceIndex = ByName<Service>;
 
 /// Names the Services that Ingresses refer to, and says which of them are usable.
 pub(super) struct Backends<'a> {
-    services: &'a ServiceIndex<'a>,
+    services: &'a ServiceIndex,
     /// What was looked for, and what was there.
     asked: RefCell<BTreeMap<ObjectRef, Option<Arc<Service>>>>,
     resolved: HashMap<BackendKey, Resolved>,
@@ -83,7 +72,7 @@ pub(super) struct Looked {
 }
 
 impl<'a> Backends<'a> {
-    pub(super) fn new(services: &'a ServiceIndex<'a>) -> Self {
+    pub(super) fn new(services: &'a ServiceIndex) -> Self {
         Backends {
             services,
             asked: RefCell::default(),

@@ -109,7 +109,7 @@ pub fn compare(
         regexes(&views, &translation.snapshot, &mut add);
     }
     let mut problems: HashMap<&ObjectRef, Vec<&Problem>> = HashMap::new();
-    for problem in &translation.problems {
+    for problem in translation.problems.iter() {
         problems.entry(&problem.object).or_default().push(problem);
     }
     let mut demanded: BTreeMap<ObjectRef, Vec<String>> = BTreeMap::new();

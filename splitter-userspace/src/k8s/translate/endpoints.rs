@@ -16,8 +16,8 @@ use crate::model::{BackendKey, Endpoint, Kind, ObjectRef, Problem};
 
 /// What says where Service ports lead.
 pub(super) struct Sources<'a> {
-    pub services: &'a ServiceIndex<'a>,
-    pub slices: &'a SliceIndex<'a>,
+    pub services: &'a ServiceIndex,
+    pub slices: &'a SliceIndex,
     pub names: &'a Names,
 }
 
@@ -64,7 +64,7 @@ impl Led {
         led.problems = problems.into_sorted();
         led.read = Read {
             service: Some(service.clone()),
-            slices: slices.iter().map(|it| (*it).clone()).collect(),
+            slices: slices.to_vec(),
             resolution: resolution(&led, sources.names).cloned(),
         };
         led
@@ -130,7 +130,7 @@ fn elsewhere(key: &BackendKey, names: &Names) -> Led {
 fn inside(
     service: &Sourced<Service>,
     port: &ServicePort,
-    slices: &[&Sourced<EndpointSlice>],
+    slices: &[Sourced<EndpointSlice>],
     problems: &mut Problems,
 ) -> Led {
     let name = port.name.as_deref().unwrap_or("");

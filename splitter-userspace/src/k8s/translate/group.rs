@@ -28,8 +28,8 @@ pub(super) use super::assemble::Assembled;
 pub(super) struct Inputs<'a> {
     pub settings: &'a ClassSettings,
     pub values: &'a Values<'a>,
-    pub services: &'a ServiceIndex<'a>,
-    pub secrets: &'a SecretIndex<'a>,
+    pub services: &'a ServiceIndex,
+    pub secrets: &'a SecretIndex,
 }
 
 /// What one group comes to.
@@ -137,6 +137,13 @@ impl Part {
             && secrets
                 .all(|(it, read)| is_as_read(read, inputs.secrets.get(&it.namespace, &it.name)))
             && maps.all(|(it, read)| is_as_read(read, inputs.secrets.map(&it.namespace, &it.name)))
+    }
+
+    /// The objects that it was made of besides its Ingresses, those among them that were not there.
+    pub(super) fn read(&self) -> impl Iterator<Item = &ObjectRef> + '_ {
+        let read = &self.read;
+        let services = read.services.keys();
+        services.chain(read.secrets.keys()).chain(read.maps.keys())
     }
 
     /// Numbers its Backends anew.

@@ -1,42 +1,50 @@
 //! Translation that does again only what a change can have changed.
 //!
-//! The result is that of a translation from nothing, always: nothing is told what has changed, all
-//! objects are looked at each time, and what was made of objects is used again only if each of them
-//! is the same allocation still. Sources keep objects that did not change.
+//! The result is that of a translation from nothing, always. Nothing is told what has changed: the
+//! objects are compared with those of the last time, by allocation, and what both states share behind
+//! one row is passed over at once. What was made of objects is used again only if each of them is the
+//! same allocation still. Sources keep objects that did not change.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::networking::v1::IngressClass;
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 
 use super::Translation;
-use super::backends::ServiceIndex;
 use super::class::Classes;
 use super::defaults;
 use super::endpoints::Sources;
 use super::group::{Inputs, Part};
+use super::groups::{Groups, Regrouped};
+use super::index::{Changes, Index};
 use super::l4;
-use super::merge::{GroupId, Merged};
+use super::merge::Merged;
 use super::outline::Outline;
-use super::partition::partition;
 use super::pattern::Patterns;
 use super::report::{self, Problems};
-use super::site;
-use super::slices::SliceIndex;
-use super::tls::SecretIndex;
 use crate::config::ClassSettings;
 use crate::k8s::{Objects, Sourced};
-use crate::model::{HostPattern, L4, ObjectRef, Snapshot};
+use crate::model::{L4, Problem, SecretData, Snapshot};
 
 /// Translates one state of the objects after the other.
 #[derive(Default)]
 pub struct Translator {
-    /// All Ingresses are one group: nothing is used again unless nothing has changed.
-    undivided: bool,
     terms: Option<Terms>,
-    outlines: HashMap<GroupId, Box<Outline>>,
+    /// What was translated last.
+    before: Objects,
+    index: Index,
+    groups: Groups,
     merged: Merged,
-    l4: L4,
+    l4: Arc<L4>,
+    told: Told,
+}
+
+/// What is wrong, as it was last told.
+#[derive(Default)]
+struct Told {
+    /// With what is looked at each time.
+    found: Vec<Problem>,
+    all: Arc<[Problem]>,
 }
 
 /// What everything depends on.
@@ -49,79 +57,91 @@ struct Terms {
     allow_local: bool,
 }
 
-/// A group with the wildcards of others that cover hosts of it.
-type Group<'o> = (Vec<&'o Outline>, Vec<HostPattern>);
-
 impl Translator {
+    /// All Ingresses are one group: nothing is used again unless nothing has changed.
     pub(super) fn undivided() -> Self {
         Translator {
-            undivided: true,
+            groups: Groups::new(true),
             ..Translator::default()
         }
     }
 
     /// As [`translate`](super::translate), which this gives the same as. It takes time for what has
-    /// changed since the last call, and very little for what has not.
+    /// changed since the last call, and next to none for what has not.
     pub fn translate(&mut self, objects: &Objects, settings: &ClassSettings) -> Translation {
         let terms = Terms::of(objects, settings);
         if self.terms.as_ref() != Some(&terms) {
-            self.outlines.clear();
-            self.merged = Merged::default();
-            self.terms = Some(terms);
+            *self = Translator {
+                terms: Some(terms),
+                groups: Groups::new(self.groups.is_undivided()),
+                ..Translator::default()
+            };
         }
+        let before = std::mem::replace(&mut self.before, objects.clone());
+        let changed = self.index.follow(&before, objects);
         let mut found = Problems::default();
         let classes = Classes::read(objects, settings, &mut found);
         let values = defaults::read(&settings.defaults, &mut found);
-        let (services, slices) = (ServiceIndex::of(objects), SliceIndex::of(objects));
         let inputs = Inputs {
             settings,
             values: &values,
-            services: &services,
-            secrets: &SecretIndex::of(objects),
+            services: &self.index.services,
+            secrets: &self.index.secrets,
         };
-        self.outline(objects, &classes, &inputs);
-        let mut served: Vec<&Outline> = self.outlines.values().map(|it| &**it).collect();
-        served.retain(|it| it.served);
-        served.sort_by(|a, b| a.age().cmp(&b.age()));
-        regroup(&mut self.merged, self.undivided, &served, &inputs);
-        self.merged.resolve(&Sources {
-            services: &services,
-            slices: &slices,
+        let prefix = settings.annotations_prefix.trim_end_matches('/');
+        let ingresses = Changes::<Ingress>::between(&before.ingresses, &objects.ingresses);
+        let regrouped = self.groups.follow(
+            &ingresses,
+            |ingress| Outline::of(ingress, &classes, prefix, &values),
+            self.merged.readers(&changed.objects),
+        );
+        regroup(&mut self.merged, &self.groups, regrouped, &inputs);
+        let sources = Sources {
+            services: &self.index.services,
+            slices: &self.index.slices,
             names: &objects.names,
-        });
-        let (asked, before) = (&settings.l4, &self.l4);
-        self.l4 = l4::l4(objects, asked, &services, &slices, before, &mut found);
+        };
+        let renamed = before.names.known != objects.names.known;
+        self.merged.resolve(&changed.leading, renamed, &sources);
+        let l4 = l4::l4(&self.index, &settings.l4, &self.l4, &mut found);
+        if *self.l4 != l4 {
+            self.l4 = Arc::new(l4);
+        }
         let tls_default = super::tls_default(&inputs);
-        let ingresses: Vec<ObjectRef> = served.iter().map(|it| it.object.clone()).collect();
-        let of_classes = self.outlines.values().flat_map(|it| &it.problems);
-        let mut problems = found.into_sorted();
-        problems.extend(of_classes.chain(self.merged.problems()).cloned());
-        report::sort(&mut problems);
+        let ingresses = self.groups.served();
         Translation {
+            problems: self.problems(found),
             snapshot: Snapshot {
                 tls_default,
-                l4: self.l4.clone(),
+                l4: Arc::clone(&self.l4),
                 ..self.merged.snapshot()
             },
             secrets: self.merged.secrets(),
-            problems,
             names: self.merged.names(),
             served: ingresses.len(),
             ingresses,
         }
     }
 
-    fn outline(&mut self, objects: &Objects, classes: &Classes<'_>, inputs: &Inputs<'_>) {
-        let prefix = inputs.settings.annotations_prefix.trim_end_matches('/');
-        let mut known = std::mem::take(&mut self.outlines);
-        for ingress in &objects.ingresses {
-            let id = address(&ingress.object);
-            let outline = match known.remove(&id) {
-                Some(outline) if outline.ingress.is_same(ingress) => outline,
-                _ => Box::new(Outline::of(ingress, classes, prefix, inputs.values)),
-            };
-            self.outlines.insert(id, outline);
+    /// The content of a Secret of the objects that were translated last.
+    pub fn secret(&self, namespace: &str, name: &str) -> Option<SecretData> {
+        Some(self.index.secrets.get(namespace, name)?.data())
+    }
+
+    /// The same list as before as long as it says the same.
+    fn problems(&mut self, found: Problems) -> Arc<[Problem]> {
+        let found = found.into_sorted();
+        let others = [self.groups.tells_other(), self.merged.tells_other()];
+        if others != [false; 2] || found != self.told.found {
+            let of_all = self.groups.problems().chain(self.merged.problems());
+            let mut all: Vec<Problem> = of_all.chain(&found).cloned().collect();
+            report::sort(&mut all);
+            if *self.told.all != *all {
+                self.told.all = all.into();
+            }
+            self.told.found = found;
         }
+        Arc::clone(&self.told.all)
     }
 }
 
@@ -138,57 +158,26 @@ impl Terms {
     }
 }
 
-/// Translates the groups whose Parts do not hold any more. `served` is sorted by age.
-fn regroup(merged: &mut Merged, undivided: bool, served: &[&Outline], inputs: &Inputs<'_>) {
-    let mut known = merged.take();
+/// Translates the groups whose Parts do not hold any more.
+fn regroup(merged: &mut Merged, groups: &Groups, regrouped: Regrouped, inputs: &Inputs<'_>) {
+    let gone = regrouped.gone.into_iter();
+    let known = gone.filter_map(|id| Some((id, merged.take(id)?)));
+    let mut known: BTreeMap<_, _> = known.collect();
     let mut patterns = Patterns::default();
-    let (mut kept, mut fresh, mut gone) = (HashMap::new(), Vec::new(), Vec::new());
-    for (members, covering) in groups(undivided, served) {
-        let Some(id) = members.first().map(|it| address(&it.ingress.object)) else {
-            continue;
-        };
+    let (mut kept, mut fresh, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+    for group in regrouped.new {
+        let (id, members) = (group.id, groups.outlines(&group.members));
         match known.remove(&id) {
-            Some(part) if part.is_current(&members, &covering, inputs) => {
-                kept.insert(id, part);
+            Some(part) if part.is_current(&members, &group.covering, inputs) => {
+                kept.push((id, part));
             }
             stale => {
                 gone.extend(stale.map(|part| (id, part)));
-                let part = Part::translate(&members, covering, inputs, &mut patterns);
+                let part = Part::translate(&members, group.covering, inputs, &mut patterns);
                 fresh.push((id, part));
             }
         }
     }
     gone.extend(known);
     merged.put(kept, fresh, gone);
-}
-
-fn groups<'o>(undivided: bool, served: &[&'o Outline]) -> Vec<Group<'o>> {
-    if undivided {
-        return vec![(served.to_vec(), Vec::new())];
-    }
-    let covers: BTreeSet<&HostPattern> = served.iter().flat_map(|it| &it.covers).collect();
-    let groups = partition(served.iter().map(|it| &it.hosts));
-    let groups = groups.into_iter().map(|group| {
-        let members = group.iter().filter_map(|index| served.get(*index).copied());
-        let members: Vec<&Outline> = members.collect();
-        let covering = covering(&members, &covers);
-        (members, covering)
-    });
-    groups.collect()
-}
-
-/// The wildcards that cover hosts of a group, sorted.
-fn covering(members: &[&Outline], covers: &BTreeSet<&HostPattern>) -> Vec<HostPattern> {
-    if covers.is_empty() {
-        return Vec::new();
-    }
-    let hosts = members.iter().flat_map(|it| &it.hosts);
-    let wildcards = hosts.filter_map(site::wildcard);
-    let found: BTreeSet<HostPattern> = wildcards.filter(|it| covers.contains(it)).collect();
-    found.into_iter().collect()
-}
-
-/// Tells objects apart for as long as they are kept.
-fn address<T>(object: &Arc<T>) -> GroupId {
-    Arc::as_ptr(object).addr()
 }

@@ -1,12 +1,12 @@
 //! Objects to a Snapshot: pure, without I/O, clock or chance.
 //!
 //! In steps, each in its own file: which Ingresses are ours (`class`, `outline`), in which order
-//! (`age`), and which have hosts in common (`partition`). For each such group (`group`): main
+//! (`age`), and which have hosts in common (`groups`, `partition`). For each such group (`group`): main
 //! Ingresses to Locations (`mains`, on `rules`, `host`, `path`, `policy`, `regex`, `site`) of Services
 //! (`backends`); canaries (`canary…`, `pattern`) onto the Locations (`attach`, `weights`, `split`); all
 //! sorted (`assemble`). Then all groups to one Snapshot (`merge`), with the Endpoints of Services
 //! (`endpoints`, `slices`, `external`), and what is split without HTTP (`l4`). What did not change since the last time is not done again
-//! (`incremental`). A fault in one object is a Problem and touches nothing else.
+//! (`incremental`, `index`). A fault in one object is a Problem and touches nothing else.
 
 mod age;
 mod annotations;
@@ -30,8 +30,10 @@ mod external;
 mod fallback;
 mod golang;
 mod group;
+mod groups;
 mod host;
 mod incremental;
+mod index;
 mod l4;
 mod mains;
 mod merge;
@@ -76,16 +78,16 @@ pub struct Translation {
     /// The routing state.
     pub snapshot: Snapshot,
     /// The content of the Secrets that the Snapshot refers to, and of no other.
-    pub secrets: BTreeMap<ObjectRef, SecretData>,
+    pub secrets: Arc<BTreeMap<ObjectRef, SecretData>>,
     /// What is wrong with the objects, sorted by object and field.
-    pub problems: Vec<Problem>,
+    pub problems: Arc<[Problem]>,
     /// The names of ExternalName Services that Ingresses of ours lead to: to be looked up, so that
     /// the next translation knows where they lead.
     pub names: BTreeSet<Arc<str>>,
     /// How many Ingresses are ours; those of other classes are passed over without a word.
     pub served: usize,
     /// Those that are ours, in the order of precedence.
-    pub ingresses: Vec<ObjectRef>,
+    pub ingresses: Arc<[ObjectRef]>,
 }
 
 /// One Ingress of ours, with what everything needs of it.

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::networking::v1::Ingress;
 
 use super::View;
-use super::age;
 use super::annotations::Annotations;
 use super::canary;
 use super::class::Classes;
@@ -66,11 +65,6 @@ impl Outline {
             object: self.object.clone(),
             source: &self.ingress.source,
         }
-    }
-
-    /// Its place in the order of precedence.
-    pub(super) fn age(&self) -> impl Ord + '_ {
-        age::key(&self.ingress)
     }
 }
 

@@ -6,14 +6,18 @@ use std::net::{IpAddr, SocketAddr};
 use k8s_openapi::api::discovery::v1::{Endpoint as SliceEndpoint, EndpointSlice};
 
 use super::report::{Problems, Subject};
-use crate::k8s::{Objects, Sourced};
+use crate::k8s::Sourced;
 use crate::model::{Endpoint, EndpointState, Kind, L4Endpoint, L4State, Transport};
 
 /// Names the Service that a slice belongs to.
 pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 /// The EndpointSlices by namespace and Service.
-pub(super) struct SliceIndex<'a>(HashMap<(&'a str, &'a str), Vec<&'a Sourced<EndpointSlice>>>);
+#[derive(Default)]
+pub(super) struct SliceIndex(HashMap<Box<str>, OfNamespace>);
+
+/// By Service.
+type OfNamespace = HashMap<Box<str>, Vec<Sourced<EndpointSlice>>>;
 
 /// One slice with its usable addresses.
 struct Slice<'a> {
@@ -37,33 +41,52 @@ pub(super) struct Found {
     pub port_missing: bool,
 }
 
-impl<'a> SliceIndex<'a> {
-    pub(super) fn of(objects: &'a Objects) -> Self {
-        let mut by_service: HashMap<_, Vec<_>> = HashMap::new();
-        for slice in &objects.slices {
-            let labels = slice.object.metadata.labels.as_ref();
-            if let Some(service) = labels.and_then(|it| it.get(SERVICE_LABEL)) {
-                let key = (slice.namespace(), service.as_str());
-                by_service.entry(key).or_default().push(slice);
+/// Namespace and name of the Service that a slice says it belongs to.
+pub(super) fn service_of(slice: &Sourced<EndpointSlice>) -> Option<(&str, &str)> {
+    let labels = slice.object.metadata.labels.as_ref();
+    let service = labels.and_then(|it| it.get(SERVICE_LABEL))?;
+    Some((slice.namespace(), service))
+}
+
+impl SliceIndex {
+    pub(super) fn insert(&mut self, slice: &Sourced<EndpointSlice>) {
+        if let Some((namespace, service)) = service_of(slice) {
+            let services = self.0.entry(namespace.into()).or_default();
+            services
+                .entry(service.into())
+                .or_default()
+                .push(slice.clone());
+        }
+    }
+
+    pub(super) fn remove(&mut self, slice: &Sourced<EndpointSlice>) {
+        let Some((namespace, service)) = service_of(slice) else {
+            return;
+        };
+        let Some(services) = self.0.get_mut(namespace) else {
+            return;
+        };
+        if let Some(slices) = services.get_mut(service) {
+            slices.retain(|it| !it.is_same(slice));
+            if slices.is_empty() {
+                services.remove(service);
             }
         }
-        SliceIndex(by_service)
+        if services.is_empty() {
+            self.0.remove(namespace);
+        }
     }
 
     /// The slices of a Service, in no order.
-    pub(super) fn get<'s>(
-        &'s self,
-        namespace: &'s str,
-        service: &'s str,
-    ) -> &'s [&'s Sourced<EndpointSlice>] {
-        let found = self.0.get(&(namespace, service));
+    pub(super) fn get(&self, namespace: &str, service: &str) -> &[Sourced<EndpointSlice>] {
+        let found = self.0.get(namespace).and_then(|it| it.get(service));
         found.map_or(&[], Vec::as_slice)
     }
 }
 
 /// The Endpoints that slices have for a Service's port, whose name in them is `port_name`.
 pub(super) fn endpoints(
-    slices: &[&Sourced<EndpointSlice>],
+    slices: &[Sourced<EndpointSlice>],
     port_name: &str,
     problems: &mut Problems,
 ) -> Found {
@@ -97,7 +120,7 @@ pub(super) fn endpoints(
 
 /// The same without a look at HTTP: those that take nothing new keep what they have.
 pub(super) fn l4_endpoints(
-    slices: &[&Sourced<EndpointSlice>],
+    slices: &[Sourced<EndpointSlice>],
     port_name: &str,
     transport: Transport,
     problems: &mut Problems,

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -11,40 +11,38 @@ use k8s_openapi::api::networking::v1::IngressTLS;
 
 use super::View;
 use super::host;
+use super::index::ByName;
 use super::report::Problems;
 use crate::k8s::{Objects, Sourced};
 use crate::model::{HostPattern, Kind, ObjectRef, SecretData, TlsHost, TlsSecret};
 
 /// The Secrets and ConfigMaps by namespace and name.
 #[derive(Default)]
-pub(super) struct SecretIndex<'a> {
-    secrets: HashMap<(&'a str, &'a str), &'a Sourced<Secret>>,
-    maps: HashMap<(&'a str, &'a str), &'a Sourced<ConfigMap>>,
+pub(super) struct SecretIndex {
+    pub secrets: ByName<Secret>,
+    pub maps: ByName<ConfigMap>,
 }
 
-impl<'a> SecretIndex<'a> {
-    pub(super) fn of(objects: &'a Objects) -> Self {
-        let (secrets, maps) = (objects.secrets.iter(), objects.config_maps.iter());
+impl SecretIndex {
+    pub(super) fn of(objects: &Objects) -> Self {
         SecretIndex {
-            secrets: secrets
-                .map(|it| ((it.namespace(), it.name()), it))
-                .collect(),
-            maps: maps.map(|it| ((it.namespace(), it.name()), it)).collect(),
+            secrets: objects.secrets.iter().collect(),
+            maps: objects.config_maps.iter().collect(),
         }
     }
 
-    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&'a Sourced<Secret>> {
-        self.secrets.get(&(namespace, name)).copied()
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&Sourced<Secret>> {
+        self.secrets.get(namespace, name)
     }
 
-    pub(super) fn map(&self, namespace: &str, name: &str) -> Option<&'a Sourced<ConfigMap>> {
-        self.maps.get(&(namespace, name)).copied()
+    pub(super) fn map(&self, namespace: &str, name: &str) -> Option<&Sourced<ConfigMap>> {
+        self.maps.get(namespace, name)
     }
 }
 
 /// The Secrets and ConfigMaps, and which of them are used.
 pub(super) struct Secrets<'a> {
-    all: &'a SecretIndex<'a>,
+    all: &'a SecretIndex,
     used: RefCell<BTreeMap<ObjectRef, SecretData>>,
     /// What was looked for, and what was there.
     asked: RefCell<BTreeMap<ObjectRef, Option<Arc<Secret>>>>,
@@ -52,7 +50,7 @@ pub(super) struct Secrets<'a> {
 }
 
 impl<'a> Secrets<'a> {
-    pub(super) fn new(all: &'a SecretIndex<'a>) -> Self {
+    pub(super) fn new(all: &'a SecretIndex) -> Self {
         Secrets {
             all,
             used: RefCell::default(),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::model::{Host, HostPattern, Location, LocationId, LocationKey, ObjectRef, Snapshot};
+use crate::model::{
+    Host, HostPattern, Location, LocationId, LocationKey, ObjectRef, Rows, Snapshot,
+};
 use crate::routing::{Found, Router, canonical, host, path, reading};
 
 /// A host rule that could apply to a request.
@@ -90,16 +92,15 @@ pub(super) fn paths(snapshot: &Snapshot, host: u32, path: &str) -> Vec<PathCandi
 fn best(locations: &[&Arc<Location>], path: &str) -> Option<usize> {
     let ids = (0..locations.len()).map(|index| LocationId(index as u32));
     let snapshot = Snapshot {
-        hosts: vec![Host {
+        hosts: Rows::from_iter([Host {
             pattern: HostPattern::Any,
             aliases: Vec::new(),
             locations: ids.collect(),
-        }],
+        }]),
         locations: locations
             .iter()
             .map(|location| Arc::clone(location))
             .collect(),
-        backends: Vec::new(),
         ..Snapshot::default()
     };
     match Router::build(&snapshot).find_as_is("", path) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::model::EndpointState::{Draining, Ready};
 use crate::model::PathKind::{Exact, Prefix};
-use crate::model::{HeaderTest, Rule, SplitKey, SplitPolicy};
+use crate::model::{HeaderTest, Rows, Rule, SplitKey, SplitPolicy};
 use crate::routing::Reason;
 use crate::routing::fixtures::{
     affinity, backend, cookie_rule, header_rule, headers, key, snapshot, split,
@@ -32,10 +32,10 @@ fn shop(weights: &[u32], rules: Vec<Rule>, canary: usize) -> Snapshot {
     location.split = split(weights, rules);
     snapshot.locations[0] = Arc::new(location);
     let canaries = [(7, Ready), (8, Draining)];
-    snapshot.backends = vec![
+    snapshot.backends = Rows::from_iter([
         Arc::new(backend("app", &[(1, Ready), (2, Ready)])),
         Arc::new(backend("app-canary", &canaries[..canary])),
-    ];
+    ]);
     snapshot
 }
 

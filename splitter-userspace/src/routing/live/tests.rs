@@ -1,5 +1,6 @@
 use super::*;
 use crate::model::PathKind::{Exact, Prefix};
+use crate::model::Rows;
 use crate::routing::Found;
 use crate::routing::fixtures::{ingress, snapshot, split};
 
@@ -25,7 +26,7 @@ fn weights_owners_and_endpoints_are_not_structure() {
     location.split = split(&[1, 9], vec![]);
     location.ingress = ingress("other");
     second.locations[1] = Arc::new(location);
-    second.backends.clear();
+    second.backends = Rows::new();
     assert_ne!(first, second);
     assert!(same_structure(&first, &second));
     let live = live(first);

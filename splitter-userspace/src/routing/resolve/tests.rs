@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::model::{EndpointState, PathKind};
+use crate::model::{EndpointState, PathKind, Rows};
 use crate::routing::fixtures::{backend, snapshot, split};
 
 /// Resolves over stable and one canary that have an Endpoint or not.
@@ -16,10 +16,10 @@ fn run(stable: bool, canary: bool, variant: usize) -> Result<Chosen, NoEndpoint>
             &[]
         }
     };
-    state.backends = vec![
+    state.backends = Rows::from_iter([
         Arc::new(backend("app", endpoints(stable))),
         Arc::new(backend("app-canary", endpoints(canary))),
-    ];
+    ]);
     let mut location = state.locations[0].as_ref().clone();
     location.split = split(&[50, 50], vec![]);
     resolve(

@@ -340,7 +340,7 @@ fn with_patterns(lines: &[(&str, PathKind)], path: &str) -> Option<String> {
         .map(|(path, kind)| ("a", *path, *kind))
         .collect();
     let mut snapshot = snapshot(&lines);
-    for location in &mut snapshot.locations {
+    for location in snapshot.locations.iter_mut() {
         if location.key.kind == Regex {
             let pattern = PathPattern::new(&[&location.key.path]).unwrap();
             Arc::make_mut(location).pattern = Some(pattern);

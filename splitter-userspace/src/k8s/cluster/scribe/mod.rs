@@ -40,7 +40,7 @@ const AT_A_TIME: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Served {
     /// The Ingresses that are ours.
-    pub ingresses: Vec<ObjectRef>,
+    pub ingresses: Arc<[ObjectRef]>,
     /// What is wrong with objects.
     pub problems: Arc<Vec<Problem>>,
 }

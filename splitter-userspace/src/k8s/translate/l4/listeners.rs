@@ -7,7 +7,7 @@ use super::super::external;
 use super::super::report::{Problems, Subject};
 use super::{Sources, ports};
 use crate::config::{L4Settings, NamespacedName};
-use crate::k8s::{Objects, Sourced};
+use crate::k8s::Sourced;
 use crate::model::{Kind, L4Id, L4Key, L4Listener, ObjectRef, Transport};
 
 /// One entry that can be served.
@@ -37,7 +37,6 @@ impl Entry<'_> {
 
 /// The entries of both ConfigMaps that can be served.
 pub(super) fn read<'a>(
-    objects: &'a Objects,
     settings: &L4Settings,
     sources: &Sources<'a>,
     problems: &mut Problems,
@@ -54,7 +53,7 @@ pub(super) fn read<'a>(
             sources,
             transport,
         };
-        reading.map(objects, name, &mut found, problems);
+        reading.map(name, &mut found, problems);
     }
     found
 }
@@ -69,17 +68,9 @@ struct Reading<'s, 'a> {
 type Wrong = (&'static str, String);
 
 impl<'a> Reading<'_, 'a> {
-    fn map(
-        &self,
-        objects: &'a Objects,
-        name: &NamespacedName,
-        found: &mut Vec<Entry<'a>>,
-        problems: &mut Problems,
-    ) {
+    fn map(&self, name: &NamespacedName, found: &mut Vec<Entry<'a>>, problems: &mut Problems) {
         let NamespacedName { namespace, name } = name;
-        let mut maps = objects.config_maps.iter();
-        let map = maps.find(|it| it.namespace() == namespace && it.name() == name);
-        let Some(map) = map else {
+        let Some(map) = self.sources.maps.get(namespace, name) else {
             let flag = self.transport.name().to_lowercase();
             let subject = Subject {
                 object: ObjectRef::new(Kind::ConfigMap, namespace, name),

@@ -12,13 +12,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Service, ServicePort};
+use k8s_openapi::api::core::v1::{ConfigMap, Service, ServicePort};
 
+use super::annotations::OWN_PREFIX;
 use super::backends::ServiceIndex;
+use super::index::{ByName, Index};
 use super::report::{Problems, Subject};
 use super::slices::{self, SliceIndex};
 use crate::config::L4Settings;
-use crate::k8s::{Objects, Sourced};
+use crate::k8s::Sourced;
 use crate::model::{
     Kind, L4, L4Endpoint, L4Id, L4Key, L4Service, L4Variant, MAX_VARIANTS, Transport,
 };
@@ -29,26 +31,32 @@ const STABLE_NAME: &str = "stable";
 
 /// What everything is made of.
 struct Sources<'a> {
-    services: &'a ServiceIndex<'a>,
-    slices: &'a SliceIndex<'a>,
+    services: &'a ServiceIndex,
+    slices: &'a SliceIndex,
+    maps: &'a ByName<ConfigMap>,
 }
 
 /// Endpoints by Service port, each read once.
 type Read = HashMap<L4Key, Arc<[L4Endpoint]>>;
 
+/// Whether a Service may ask for anything: the others need not be read.
+pub(super) fn asks(service: &Sourced<Service>) -> bool {
+    let annotations = service.object.metadata.annotations.iter().flatten();
+    annotations
+        .into_iter()
+        .any(|(key, _)| key.starts_with(OWN_PREFIX))
+}
+
 /// Makes all of it. `before` is what was made the last time.
-pub(super) fn l4(
-    objects: &Objects,
-    settings: &L4Settings,
-    services: &ServiceIndex<'_>,
-    slices: &SliceIndex<'_>,
-    before: &L4,
-    problems: &mut Problems,
-) -> L4 {
-    let sources = Sources { services, slices };
+pub(super) fn l4(index: &Index, settings: &L4Settings, before: &L4, problems: &mut Problems) -> L4 {
+    let sources = Sources {
+        services: &index.services,
+        slices: &index.slices,
+        maps: &index.secrets.maps,
+    };
     let mut splits: BTreeMap<L4Key, L4Service> = BTreeMap::new();
     let mut read = Read::new();
-    for service in &objects.services {
+    for service in index.asking.values() {
         let subject = subject(service);
         let Some(wanted) = split::read(service, &sources, &subject, problems) else {
             continue;
@@ -66,8 +74,8 @@ pub(super) fn l4(
             splits.extend(made.map(|it| (it.key.clone(), it)));
         }
     }
-    let asked = listeners::read(objects, settings, &sources, problems);
-    report_unused(&splits, &asked, services, problems);
+    let asked = listeners::read(settings, &sources, problems);
+    report_unused(&splits, &asked, sources.services, problems);
     for entry in &asked {
         if !splits.contains_key(&entry.key) {
             let (service, port) = (entry.service, &entry.port);
@@ -97,7 +105,7 @@ pub(super) fn l4(
 fn report_unused(
     splits: &BTreeMap<L4Key, L4Service>,
     asked: &[listeners::Entry<'_>],
-    services: &ServiceIndex<'_>,
+    services: &ServiceIndex,
     problems: &mut Problems,
 ) {
     for split in splits.values() {

@@ -115,7 +115,7 @@ fn basic_names_a_secret_in_one_of_two_layouts() {
         ),
     ] {
         let translation = run(noted(notes));
-        assert_eq!(translation.problems, [], "{notes:?}");
+        assert_eq!(*translation.problems, [], "{notes:?}");
         let basic = guarded(&translation).unwrap().basic.unwrap();
         assert_eq!((basic.layout, &*basic.realm), (layout, realm));
         assert!(translation.secrets.contains_key(&basic.users), "{notes:?}");
@@ -233,7 +233,7 @@ const KEYS: (&str, &str) = ("splitter.io/jwt-jwks-secret", "keys");
 
 fn jwt(more: &[(&str, &str)]) -> Jwt {
     let translation = run(noted(&[&[ISSUER, AUDIENCES], more].concat()));
-    assert_eq!(translation.problems, [], "{more:?}");
+    assert_eq!(*translation.problems, [], "{more:?}");
     guarded(&translation).unwrap().jwt.unwrap()
 }
 
@@ -325,7 +325,7 @@ fn half_a_token_policy_closes() {
 
 fn external(notes: &[(&str, &str)]) -> External {
     let translation = run(noted(notes));
-    assert_eq!(translation.problems, [], "{notes:?}");
+    assert_eq!(*translation.problems, [], "{notes:?}");
     guarded(&translation).unwrap().external.unwrap()
 }
 

@@ -59,7 +59,7 @@ fn port_by_number_and_by_name() {
     ] {
         let translation = translated(&format!("{{service: {{name: s, port: {port}}}}}"), &others);
         assert_eq!(endpoints(&translation), [expected]);
-        assert_eq!(translation.problems, []);
+        assert_eq!(*translation.problems, []);
     }
 }
 
@@ -143,7 +143,7 @@ fn conditions() {
             &(service("{ports: [{name: http, port: 80}]}") + &slice),
         );
         assert_eq!(endpoints(&translation).join(" "), expected, "{conditions}");
-        assert_eq!(translation.problems, [], "{conditions}");
+        assert_eq!(*translation.problems, [], "{conditions}");
     }
 }
 
@@ -331,7 +331,7 @@ fn missing_slices_and_port_names_are_pointed_out() {
     );
     // Scaled to nothing is no fault.
     let empty = slice("s1", "addressType: IPv4\nports: null\nendpoints: null");
-    assert_eq!(translated(BY_NUMBER, &(there + &empty)).problems, []);
+    assert_eq!(*translated(BY_NUMBER, &(there + &empty)).problems, []);
 }
 
 #[test]

@@ -384,6 +384,6 @@ fn another_prefix_takes_the_place_of_ingress_nginxs() {
         };
         let translation = translate(&objects, &settings);
         assert_eq!(show(&translation.snapshot), ["a/ (Prefix): m=60 c=40"]);
-        assert_eq!(translation.problems, []);
+        assert_eq!(*translation.problems, []);
     }
 }

@@ -62,7 +62,7 @@ fn a_name_leads_to_its_addresses_on_the_target_port() {
     ] {
         let yaml = external("DB.example.", ports);
         let translation = known(&yaml, &["10.0.0.2", "10.0.0.1"], None, false);
-        assert_eq!(translation.problems, [], "{ports}");
+        assert_eq!(*translation.problems, [], "{ports}");
         let expected = [format!("10.0.0.1:{port}"), format!("10.0.0.2:{port}")];
         assert_eq!(endpoints(&translation), expected, "{ports}");
         assert_eq!(
@@ -78,7 +78,7 @@ fn a_name_that_was_not_looked_up_has_no_endpoints_and_no_fault() {
         &objects(&external("a.example", "")),
         &ClassSettings::default(),
     );
-    assert_eq!(translation.problems, []);
+    assert_eq!(*translation.problems, []);
     assert_eq!(endpoints(&translation), [""; 0]);
     assert_eq!(translation.snapshot.backends[0].fault, None);
     assert_eq!(translation.names.len(), 1);
@@ -111,7 +111,7 @@ fn names_lead_to_nothing_of_the_node_unless_that_is_allowed() {
     assert_eq!(codes(&translation.problems), ["!external-name-local"; 3]);
     let translation = known(&yaml, &all, None, true);
     assert_eq!(endpoints(&translation).len(), 4);
-    assert_eq!(translation.problems, []);
+    assert_eq!(*translation.problems, []);
 
     for name in [
         "localhost",

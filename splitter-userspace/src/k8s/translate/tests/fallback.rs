@@ -15,7 +15,7 @@ fn the_service_is_of_the_namespace_and_known_by_its_first_port() {
         .note("default-backend", " c ")
         .note("custom-http-errors", "503, 404,404")
         .on("a", "/", "m")]);
-    assert_eq!(translation.problems, []);
+    assert_eq!(*translation.problems, []);
     let policy = policy(&translation);
     let key = policy.fallback.clone().expect("a default backend");
     assert_eq!(key.to_string(), "ns-c-80");

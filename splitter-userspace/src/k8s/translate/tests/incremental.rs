@@ -253,11 +253,24 @@ fn class(random: &mut Rng) -> String {
 /// Puts what is new in the place of what has the same name, or takes that away.
 macro_rules! put {
     ($objects:ident, $kind:ident, $new:expr, $gone:expr) => {{
-        let new = $new.$kind.into_iter().next().unwrap();
-        $objects.$kind.retain(|it| it.name() != new.name());
-        if !$gone {
-            let place = $objects.$kind.len() / 2;
-            $objects.$kind.insert(place, new);
+        let new = $new.$kind.iter().next().unwrap().clone();
+        let mut all: Vec<_> = $objects.$kind.iter().cloned().collect();
+        match all.iter().position(|it| it.name() == new.name()) {
+            // As the store of a cluster does it, or by a new list in any order.
+            Some(place) if !$gone && all.len() % 3 > 0 => $objects.$kind[place] = new,
+            Some(place) => {
+                all.swap_remove(place);
+                if !$gone {
+                    all.insert(all.len() / 2, new);
+                }
+                $objects.$kind = all.into_iter().collect();
+            }
+            None if $gone => {}
+            None if all.len() % 3 > 0 => $objects.$kind.extend([new]),
+            None => {
+                all.insert(all.len() / 2, new);
+                $objects.$kind = all.into_iter().collect();
+            }
         }
     }};
 }
@@ -401,9 +414,9 @@ fn what_is_new_on_one_host_leaves_the_others_as_they_were() {
     // Its Service is in the middle of the order, so that numbers of Backends change.
     let new = main("new").on("h5.test", "/new", "s5a").yaml();
     let new = objects(&[new, super::support::service("ns", "s5a")].join("---\n"));
-    all.ingresses.extend(new.ingresses);
-    all.services.extend(new.services);
-    all.slices.extend(new.slices);
+    all.ingresses.extend(new.ingresses.iter().cloned());
+    all.services.extend(new.services.iter().cloned());
+    all.slices.extend(new.slices.iter().cloned());
     let second = translator.translate(&all, &settings).snapshot;
     assert_eq!(second.locations.len(), 21);
     assert_eq!(second, translate(&all, &settings).snapshot);

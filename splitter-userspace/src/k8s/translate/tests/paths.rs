@@ -42,7 +42,7 @@ fn an_ingress_with_use_regex_has_patterns() {
         patterns(&translation),
         [r#"/x[0-9]: ["/x[0-9]"]"#, r#"/y: ["/y"]"#]
     );
-    assert_eq!(translation.problems, []);
+    assert_eq!(*translation.problems, []);
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn annotations_of_others_are_none_of_our_business() {
         .raw_note("nginx.org/rewrites", "x")
         .raw_note("nginx.ingress.kubernetes.io", "x")
         .on("a", "/", "m")]);
-    assert_eq!(translation.problems, []);
+    assert_eq!(*translation.problems, []);
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn further_names_are_the_hosts_own() {
         .note("server-alias", "b.test, *.C.test ,, b.test")
         .on("a.test", "/", "m")]);
     assert_eq!(aliases(&translation), ["a.test: b.test *.c.test"]);
-    assert_eq!(translation.problems, []);
+    assert_eq!(*translation.problems, []);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn app_root_is_for_the_root_of_the_host_whatever_the_path() {
     let expected = Some(("$scheme://$http_host/app", 302));
     assert_eq!(target(&translation, "a/ (Exact)"), expected);
     assert_eq!(policy(&translation, "a/x (Prefix)"), None);
-    assert_eq!(translation.problems, []);
+    assert_eq!(*translation.problems, []);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn the_other_name_is_sent_to_the_host() {
         let expected = format!("$scheme://{host}$request_uri");
         let found = target(&translation, &format!("{other}/ (Prefix)"));
         assert_eq!(found, Some((expected.as_str(), 308)));
-        assert_eq!(translation.problems, []);
+        assert_eq!(*translation.problems, []);
     }
 }
 
