@@ -13,6 +13,7 @@ pub mod objects;
 pub mod plane;
 #[cfg(feature = "cluster")]
 pub mod runner;
+pub mod site;
 
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;

@@ -1,7 +1,7 @@
 //! Against a real API server: what `deploy/splitter.yaml` installs, what `kubectl apply` says, what
 //! is written back.
 //!
-//! One control plane serves all tests, one after the other, so they do without the usual harness:
+//! One control plane serves nearly all tests, one after the other, so they do without the usual harness:
 //! arguments are parts of names to run.
 
 #![allow(
@@ -23,6 +23,7 @@ mod rights;
 mod routing;
 mod scale;
 mod statuses;
+mod updates;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -146,6 +147,12 @@ const TESTS: &[(&str, Test)] = &[
     ("every_right_is_used", rights::every_right_is_used),
 ];
 
+/// Those that have a control plane of their own, as it has to be another one.
+const APART: &[(&str, fn())] = &[(
+    "updates_of_the_daemon_set_lose_nothing",
+    updates::updates_of_the_daemon_set_lose_nothing,
+)];
+
 /// Only by name.
 const LONG: &[(&str, Test)] = &[("thousands_of_ingresses", scale::thousands_of_ingresses)];
 
@@ -156,22 +163,30 @@ fn main() -> ExitCode {
         .filter(|it| !it.starts_with('-'))
         .collect();
     let named = |name: &str| filters.iter().any(|it| name.contains(it));
-    let usual = TESTS
-        .iter()
-        .filter(|(name, _)| filters.is_empty() || named(name));
+    let is_meant = |name: &str| filters.is_empty() || named(name);
+    let usual = TESTS.iter().filter(|(name, _)| is_meant(name));
     let long = LONG.iter().filter(|(name, _)| named(name));
+    let together: Vec<_> = usual.chain(long).collect();
     let began = Instant::now();
-    let mut world = World::new();
-    println!("control plane ready in {:.1?}", began.elapsed());
     let mut failed = Vec::new();
-    for (name, test) in usual.chain(long) {
+    let mut run = |name: &'static str, test: &mut dyn FnMut()| {
         let began = Instant::now();
-        let result = catch_unwind(AssertUnwindSafe(|| test(&mut world)));
+        let result = catch_unwind(AssertUnwindSafe(test));
         let shown = if result.is_ok() { "ok" } else { "FAILED" };
         println!("test {name} ... {shown} ({:.1?})", began.elapsed());
         if result.is_err() {
-            failed.push(*name);
+            failed.push(name);
         }
+    };
+    if !together.is_empty() {
+        let mut world = World::new();
+        println!("control plane ready in {:.1?}", began.elapsed());
+        for (name, test) in together {
+            run(name, &mut || test(&mut world));
+        }
+    }
+    for (name, test) in APART.iter().filter(|(name, _)| is_meant(name)) {
+        run(name, &mut || test());
     }
     println!(
         "{} failed: {failed:?}, in {:.1?}",

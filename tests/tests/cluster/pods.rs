@@ -13,9 +13,9 @@ use crate::world::{Load, World, await_status};
 const REPLICAS: usize = 3;
 
 /// Far more than it needs, as several controllers take turns.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
 
-fn deployment(namespace: &str, answer: &str) -> Value {
+pub fn deployment(namespace: &str, answer: &str) -> Value {
     let labels = json!({"app": "web"});
     json!({
         "apiVersion": "apps/v1",
@@ -84,7 +84,7 @@ pub fn rolling_pods_lose_no_request(world: &mut World) {
 }
 
 /// Waits until as many pods as wanted are of the newest kind, and no others.
-fn await_ready(world: &World, deployment: &Value) {
+pub fn await_ready(world: &World, deployment: &Value) {
     let path = path_of(deployment);
     eventually_within("the pods are ready", PATIENCE, || {
         let now = world.admin.get(&path).unwrap();

@@ -30,20 +30,28 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
-        let plane = ControlPlane::start();
+        let world = Self::on(ControlPlane::start());
+        world.put_node("node-1", "192.0.2.11");
+        world.put_node("node-2", "192.0.2.12");
+        world
+    }
+
+    /// One without a Node, where pods are made for DaemonSets.
+    pub fn with_daemon_sets() -> Self {
+        Self::on(ControlPlane::start_with(&["daemonset-controller"]))
+    }
+
+    fn on(plane: ControlPlane) -> Self {
         let admin = plane.admin();
         admin.apply(&std::fs::read_to_string(INSTALLATION).unwrap());
         let token = admin.token("splitter", "splitter");
         let kubeconfig = plane.kubeconfig("splitter", &token);
-        let world = World {
+        World {
             plane,
             admin,
             kubeconfig,
             namespaces: 0,
-        };
-        world.put_node("node-1", "192.0.2.11");
-        world.put_node("node-2", "192.0.2.12");
-        world
+        }
     }
 
     /// A namespace of the test's own.

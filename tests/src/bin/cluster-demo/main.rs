@@ -8,7 +8,6 @@
 #![allow(clippy::print_stdout, reason = "it talks to the person who runs it")]
 
 mod kubectl;
-mod site;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,10 +19,10 @@ use splitter_tests::client::Client;
 use splitter_tests::cluster::enter_namespace;
 use splitter_tests::cluster::plane::ControlPlane;
 use splitter_tests::cluster::runner::{NodeSettings, Runner};
+use splitter_tests::cluster::site::{self, Site};
 use splitter_tests::eventually_within;
 
 use kubectl::Kubectl;
-use site::Site;
 
 const INSTALLATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/splitter.yaml");
 const OBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cluster/demo.yaml");

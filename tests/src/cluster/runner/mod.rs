@@ -2,12 +2,16 @@
 //! its own (or in the node's, for `hostNetwork`), and writes status, as a scheduler and a kubelet do.
 //!
 //! Images are programs by a table. One container a pod; of its spec the arguments, the environment,
-//! the ports, the readiness probe and the service account count. Needs root.
+//! the ports, the probes, the service account and, with one, volumes of the kinds emptyDir and hostPath
+//! count. Paths of the host are those of a node of its own, with a BPF file system that its pods share.
+//! Needs root.
 
 mod network;
 mod pod;
+mod probe;
 mod process;
 mod status;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,6 +27,7 @@ use super::api::Api;
 use super::plane::ControlPlane;
 use network::Bridge;
 use pod::Pod;
+use volumes::Volumes;
 
 /// Between two looks at what is wanted and at what runs.
 const EVERY: Duration = Duration::from_millis(100);
@@ -44,6 +49,8 @@ pub struct Seen {
     pub name: String,
     /// Its address.
     pub ip: IpAddr,
+    /// What it prints.
+    pub log: PathBuf,
     /// The network namespace that is its own; none for one that has the node's.
     pub network: Option<String>,
 }
@@ -64,6 +71,7 @@ impl Runner {
             api: plane.admin(),
             ca: plane.ca().to_owned(),
             bridge: Bridge::new(settings.range),
+            volumes: Volumes::new(),
             settings,
             pods: BTreeMap::new(),
         };
@@ -109,6 +117,8 @@ struct Node {
     bridge: Bridge,
     /// By uid.
     pods: BTreeMap<String, Pod>,
+    /// Outlive the pods.
+    volumes: Volumes,
 }
 
 impl Node {
@@ -189,7 +199,8 @@ impl Node {
         let program = self.settings.images.get(name);
         let program = program.unwrap_or_else(|| panic!("no program is known for {image}"));
         let used: Vec<IpAddr> = self.pods.values().map(Pod::ip).collect();
-        Pod::begin(object, program, &self.bridge, &used, &self.api, &self.ca)
+        let node = (&self.bridge, &self.volumes);
+        Pod::begin(object, program, node, &used, &self.api, &self.ca)
     }
 
     /// Looks after what runs.

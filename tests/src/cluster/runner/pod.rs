@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::super::api::{Api, path_of};
 use super::network::{Bridge, Network};
+use super::probe::Probe;
 use super::process::{Account, Process};
+use super::volumes::{Mount, Volumes};
 use super::{Seen, status};
 
 /// For a probe to be answered.
@@ -23,6 +26,10 @@ pub struct Pod {
     node: IpAddr,
     process: Process,
     account: Option<Account>,
+    mounts: Vec<Mount>,
+    /// Of volumes that end with it.
+    _own: TempDir,
+    probes: Probes,
     /// What the process prints.
     log: PathBuf,
     restarts: u32,
@@ -34,12 +41,28 @@ pub struct Pod {
     network: Option<Network>,
 }
 
+/// Those of its container that run a program.
+struct Probes {
+    readiness: Option<Probe>,
+    liveness: Option<Probe>,
+}
+
+impl Probes {
+    fn of(object: &Value) -> Self {
+        let probe = |name| Probe::of(container(object), name);
+        Probes {
+            readiness: probe("readinessProbe"),
+            liveness: probe("livenessProbe"),
+        }
+    }
+}
+
 impl Pod {
     /// Starts the process; none when what it needs is not there yet.
     pub fn begin(
         object: &Value,
         program: &Path,
-        bridge: &Bridge,
+        (bridge, volumes): (&Bridge, &Volumes),
         used: &[IpAddr],
         api: &Api,
         ca: &str,
@@ -58,8 +81,11 @@ impl Pod {
         };
         let node = bridge.address();
         let log = bridge.logs().join(name(object));
-        let (own, shared) = (network.as_ref().map(|it| &it.namespace), account.as_ref());
-        let process = Process::start(program, object, own, shared, (ip, node), &log);
+        let own = TempDir::new().expect("a temporary directory");
+        let mounts = volumes.of(object, own.path());
+        let namespace = network.as_ref().map(|it| &it.namespace);
+        let shared = account.as_ref().map(|it| (it, &*mounts));
+        let process = Process::start(program, object, namespace, shared, (ip, node), &log);
         Some(Pod {
             object: object.clone(),
             program: program.to_owned(),
@@ -67,6 +93,9 @@ impl Pod {
             node,
             process,
             account,
+            mounts,
+            _own: own,
+            probes: Probes::of(object),
             log,
             restarts: 0,
             told: None,
@@ -83,6 +112,7 @@ impl Pod {
         Seen {
             name: format!("{}/{}", namespace(&self.object), name(&self.object)),
             ip: self.ip,
+            log: self.log.clone(),
             network: self
                 .network
                 .as_ref()
@@ -116,17 +146,36 @@ impl Pod {
                 .delete_with(&self.path(), &options)
                 .is_err_and(|it| it.code == 0);
         }
-        if ended {
+        self.ask();
+        let failed = self.probes.liveness.as_ref().is_some_and(Probe::has_failed);
+        if failed {
+            self.process.kill();
+        }
+        if ended || failed {
+            self.probes = Probes::of(&self.object);
             self.restarts += 1;
             self.told = None;
             let network = self.network.as_ref().map(|it| &it.namespace);
-            let account = self.account.as_ref();
+            let account = self.account.as_ref().map(|it| (it, &*self.mounts));
             let addresses = (self.ip, self.node);
             let (program, object, log) = (&self.program, &self.object, &self.log);
             self.process = Process::start(program, object, network, account, addresses, log);
         }
         self.tell(api, self.is_ready());
         true
+    }
+
+    /// Has the probes asked that run a program.
+    fn ask(&mut self) {
+        let (process, program) = (&self.process, &self.program);
+        let Probes {
+            readiness,
+            liveness,
+        } = &mut self.probes;
+        for probe in [readiness, liveness].into_iter().flatten() {
+            // The first word is the program of the image, wherever that has it.
+            probe.look(|command| process.beside(program, command.get(1..).unwrap_or_default()));
+        }
     }
 
     fn tell(&mut self, api: &Api, ready: bool) {
@@ -154,6 +203,9 @@ impl Pod {
 
     /// By its probe, or by its first port.
     fn is_ready(&self) -> bool {
+        if let Some(probe) = &self.probes.readiness {
+            return probe.is_good();
+        }
         let container = container(&self.object);
         let get = &container["readinessProbe"]["httpGet"];
         if let Some(port) = port(&get["port"]) {

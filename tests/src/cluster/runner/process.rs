@@ -11,16 +11,21 @@ use tempfile::TempDir;
 use super::super::api::Api;
 use super::super::plane;
 use super::pod::{container, name, namespace};
+use super::volumes::Mount;
 use crate::bpf::{Namespace, bind_to_thread, spawn};
 
-/// Gives a process its service account where programs look for it, and a BPF file system of its own,
-/// then becomes that program. What is mounted is seen by the process alone.
+/// Gives a process its service account where programs look for it, and its volumes, then becomes that
+/// program. What is mounted is seen by the process alone. Volumes are behind each other in `MOUNTS`:
+/// a directory, a colon, where it is to be.
 const SET_UP: &str = "set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/secrets/kubernetes.io/serviceaccount
 cp \"$ACCOUNT\"/* /run/secrets/kubernetes.io/serviceaccount/
-mount -t bpf bpf /sys/fs/bpf
-unset ACCOUNT
+for mount in $MOUNTS; do
+    mkdir -p \"${mount#*:}\"
+    mount --bind \"${mount%%:*}\" \"${mount#*:}\"
+done
+unset ACCOUNT MOUNTS
 exec \"$0\" \"$@\"";
 
 /// What a pod knows about the API server: files as in every pod.
@@ -40,14 +45,18 @@ impl Account {
 }
 
 /// A running process; killed when dropped.
-pub struct Process(Child);
+pub struct Process {
+    child: Child,
+    /// For what else is run beside it.
+    environment: Vec<(String, String)>,
+}
 
 impl Process {
     pub fn start(
         program: &Path,
         object: &Value,
         network: Option<&Namespace>,
-        account: Option<&Account>,
+        account: Option<(&Account, &[Mount])>,
         (ip, node): (IpAddr, IpAddr),
         log: &Path,
     ) -> Self {
@@ -64,17 +73,32 @@ impl Process {
         let args = container["args"].as_array().into_iter().flatten();
         command.args(args.filter_map(Value::as_str));
         let path = std::env::var_os("PATH").unwrap_or_default();
-        command.env_clear().env("PATH", path);
         let server = plane::address();
-        command
-            .env("KUBERNETES_SERVICE_HOST", server.ip().to_string())
-            .env("KUBERNETES_SERVICE_PORT", server.port().to_string());
+        let mut environment = vec![
+            (
+                "KUBERNETES_SERVICE_HOST".to_owned(),
+                server.ip().to_string(),
+            ),
+            (
+                "KUBERNETES_SERVICE_PORT".to_owned(),
+                server.port().to_string(),
+            ),
+        ];
         for variable in container["env"].as_array().into_iter().flatten() {
-            let value = value(variable, object, ip, node);
-            command.env(variable["name"].as_str().unwrap_or(""), value);
+            let name = variable["name"].as_str().unwrap_or("").to_owned();
+            environment.push((name, value(variable, object, ip, node)));
         }
-        if let Some(account) = account {
+        command
+            .env_clear()
+            .env("PATH", path)
+            .envs(environment.iter().cloned());
+        if let Some((account, mounts)) = account {
+            let mounts = mounts
+                .iter()
+                .map(|it| format!("{}:{}", it.from.display(), it.to));
+            let mounts: Vec<String> = mounts.collect();
             command.env("ACCOUNT", account.0.path());
+            command.env("MOUNTS", mounts.join(" "));
         }
         match network {
             Some(network) => network.adopt(&mut command),
@@ -85,23 +109,45 @@ impl Process {
         let again = log.try_clone().expect("a second handle");
         command.stdin(Stdio::null()).stdout(log).stderr(again);
         let child = spawn(&mut command);
-        Process(child.unwrap_or_else(|error| panic!("cannot run {command:?}: {error}")))
+        Process {
+            child: child.unwrap_or_else(|error| panic!("cannot run {command:?}: {error}")),
+            environment,
+        }
+    }
+
+    /// Runs the container's program with other arguments, beside it: it sees the same files.
+    pub fn beside(&self, program: &Path, args: &[String]) -> Child {
+        let mut command = Command::new("nsenter");
+        command.args(["--mount", "--target", &self.child.id().to_string(), "--"]);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command
+            .arg(program)
+            .args(args)
+            .env_clear()
+            .env("PATH", path);
+        command.envs(self.environment.iter().cloned());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = spawn(&mut command);
+        child.unwrap_or_else(|error| panic!("cannot run {command:?} (of util-linux): {error}"))
     }
 
     pub fn has_ended(&mut self) -> bool {
-        !matches!(self.0.try_wait(), Ok(None))
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     #[allow(unsafe_code, reason = "kill(2) has no safe form here")]
     pub fn terminate(&self) {
         // SAFETY: takes no pointers; the child has not been waited for, or is gone as a whole.
-        let _ = unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
+        let _ = unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
     }
 
     pub fn kill(&mut self) {
         // Both fail only for one that has ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

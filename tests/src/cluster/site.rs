@@ -1,11 +1,12 @@
-//! Who asks: a client outside and a pod.
+//! Who asks a node: a client outside and a pod.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use splitter_tests::bpf::{Namespace, command};
+use crate::bpf::{Namespace, command};
 
-/// The node's address for those outside, and for its pods.
+/// The node's address for those outside.
 pub const NODE: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1));
+/// The node's address for its pods.
 pub const BRIDGE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 244, 1, 1));
 
 /// A network beside this one, which is the node's.
@@ -13,7 +14,14 @@ pub struct Site {
     out: Namespace,
 }
 
+impl Default for Site {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Site {
+    /// Makes it; gone on drop.
     pub fn new() -> Self {
         let out = Namespace::new("out");
         let ip = |words: &str| command("ip", &words.split(' ').collect::<Vec<_>>());
@@ -28,6 +36,11 @@ impl Site {
         // The NIC that traffic of others comes by.
         ip("route add default via 203.0.113.2");
         Site { out }
+    }
+
+    /// The network outside.
+    pub fn network(&self) -> &Namespace {
+        &self.out
     }
 
     /// Does something outside.
