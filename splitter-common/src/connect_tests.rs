@@ -5,6 +5,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
+use crate::flow::tests::SHARES;
 use crate::layout::bytes_of;
 
 fn weights(of: &[u32]) -> [u32; MAX_VARIANTS] {
@@ -53,15 +54,7 @@ fn sixty_four_ki_decisions_in_a_row_have_every_place_once() {
 
 #[test]
 fn shares_are_exact_over_64_ki_and_close_over_any_thousand() {
-    for (canary, total) in [
-        (0, 100),
-        (1, 1000),
-        (1, 100),
-        (333, 1000),
-        (50, 100),
-        (999, 1000),
-        (100, 100),
-    ] {
+    for (canary, total) in SHARES {
         let of = [total - canary, canary];
         let wanted = |turns: u32| f64::from(turns) * f64::from(canary) / f64::from(total);
         for start in [0, 65_536, 1000, 123_457] {

@@ -134,4 +134,4 @@ fn shuffle(number: u16, key: u64) -> u16 {
 
 #[cfg(test)]
 #[path = "flow_tests.rs"]
-mod tests;
+pub(crate) mod tests;

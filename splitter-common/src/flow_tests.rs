@@ -37,21 +37,24 @@ fn counts(weights: &[u32; MAX_VARIANTS], points: impl Iterator<Item = u16>) -> V
     counts
 }
 
+/// Weights of a canary, and what all have.
+pub(crate) const SHARES: [(u32, u32); 7] = [
+    (0, 100),
+    (1, 1000),
+    (1, 100),
+    (333, 1000),
+    (50, 100),
+    (999, 1000),
+    (100, 100),
+];
+
 fn ports() -> impl Iterator<Item = u16> {
     (0..=u16::MAX).map(|port| flow([192, 0, 2, 9], port).point())
 }
 
 #[test]
 fn all_ports_of_a_client_are_split_within_a_tenth_of_a_point() {
-    for (weight, total) in [
-        (0, 100),
-        (1, 1000),
-        (1, 100),
-        (333, 1000),
-        (50, 100),
-        (999, 1000),
-        (100, 100),
-    ] {
+    for (weight, total) in SHARES {
         let counted = counts(&two(weight, total), ports());
         let share = f64::from(counted[1]) / 655.36;
         let wanted = f64::from(weight) * 100.0 / f64::from(total);

@@ -7,6 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
+use splitter_tests::bpf::net::command;
 use splitter_tests::bpf::{Cgroup, Site};
 use splitter_tests::{PATIENCE, eventually};
 
@@ -175,6 +176,42 @@ fn a_successor_goes_on_without_a_gap() {
     let status = place.status();
     assert!(status.contains("connects   attached to "), "{status}");
     assert!(!status.contains("beside programs"), "{status}");
+}
+
+/// Fills the map of Services with rows of nobody's, or takes them out again.
+fn crowd(site: &Site, what: &str) {
+    let map = site.map("l4_services");
+    let row = |number: u32| {
+        let [a, b, c, d] = number.to_be_bytes();
+        let key = format!("203 0 113 0 {a} {b} {c} {d} 0 0 0 0 0 0 0 0 0 0 0 0");
+        let value = match what {
+            "update" => format!(" value{}", " 0".repeat(80)),
+            _ => String::new(),
+        };
+        format!("map {what} pinned {map} key {key}{value}\n")
+    };
+    let batch = site.dir().join("batch");
+    fs::write(&batch, (0..8_192).map(row).collect::<String>()).unwrap();
+    command("bpftool", &["batch", "file", &batch.to_string_lossy()]);
+}
+
+#[test]
+fn what_could_not_be_written_is_told_and_tried_again() {
+    let mut place = Place::new();
+    place.split("");
+    let args = place.args("");
+    place.site.start(&args);
+    crowd(&place.site, "update");
+    place.split("next=100");
+    let failures = |site: &Site| site.metrics().sum("splitter_connect_failures_total", &[]);
+    eventually("it is counted", || failures(&place.site) >= 1.0);
+    assert_eq!(place.ask(), "cluster");
+    let told = |site: &Site| site.log().matches("left to the cluster").count();
+    eventually("it is tried again", || failures(&place.site) >= 2.0);
+    assert_eq!(told(&place.site), 1, "{}", place.site.log());
+    crowd(&place.site, "delete");
+    place.answers("canary");
+    assert!(place.site.stop().success());
 }
 
 #[test]

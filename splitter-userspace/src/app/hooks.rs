@@ -8,12 +8,15 @@ use super::steering::Steering;
 use crate::dataplane::{ConnectPlan, HookMode, HookState, connect_plan};
 use crate::model::{Kind, L4Key, ObjectRef, Problem, Severity};
 use crate::routing::L4Live;
-use crate::telemetry::{CONNECT_HOOKS, Gauge, Registry};
+use crate::telemetry::{CONNECT_FAILURES, CONNECT_HOOKS, Counter, Gauge, Registry};
 
 /// What is split there, and what is told of it.
 pub struct Connects {
     mode: HookMode,
     plan: ConnectPlan,
+    /// The maps do not hold all of it.
+    failing: bool,
+    failures: Counter,
     gauges: [(&'static str, Gauge); HookState::NAMES.len()],
 }
 
@@ -27,6 +30,8 @@ impl Connects {
         Connects {
             mode,
             plan: ConnectPlan::default(),
+            failing: false,
+            failures: registry.counter(&CONNECT_FAILURES, &[]),
             gauges: HookState::NAMES.map(gauge),
         }
     }
@@ -75,17 +80,36 @@ impl Steering {
     /// Splits what a state asks for. Gives the Services for which there is no room.
     pub fn split_connects(&mut self, all: &[Arc<L4Live>]) -> Vec<Problem> {
         let plan = connect_plan(all);
-        let (kernel, connects, _) = self.parts();
-        if connects.plan != plan {
-            if let Some(kernel) = kernel {
-                for error in kernel.split_connects(&plan) {
-                    tracing::error!(%error, "connections to a Service are left to the cluster");
-                }
-            }
-            connects.plan = plan;
+        if self.connects.plan != plan {
+            self.connects.plan = plan;
+            self.write_splits();
             self.follow_hooks();
         }
         self.connects.plan.left_out.iter().map(problem).collect()
+    }
+
+    /// Tries again what could not be written, as when there was no memory.
+    pub fn split_again(&mut self) {
+        if self.connects.failing {
+            self.write_splits();
+        }
+    }
+
+    fn write_splits(&mut self) {
+        let (kernel, connects, _) = self.parts();
+        let faults = kernel.map(|it| it.split_connects(&connects.plan));
+        let faults = faults.unwrap_or_default();
+        for error in &faults {
+            connects.failures.inc();
+            // Once; it is counted each time.
+            if !connects.failing {
+                tracing::error!(%error, "connections to a Service are left to the cluster");
+            }
+        }
+        if connects.failing && faults.is_empty() {
+            tracing::info!("connections to Services are split as they should be again");
+        }
+        connects.failing = !faults.is_empty();
     }
 
     /// Attaches or detaches as it should be now.

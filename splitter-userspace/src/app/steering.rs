@@ -301,6 +301,7 @@ impl Steering {
         }
         let moved = self.follow_nics(readiness);
         self.follow_addresses(moved);
+        self.split_again();
         self.follow_hooks();
     }
 

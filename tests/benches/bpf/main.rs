@@ -208,7 +208,7 @@ fn steer(loaded: &mut Loaded) {
     loaded.set(&ranges(), &Policy::default());
     loaded.set_external(&[0]);
     let pass = run::pass_lookup().unwrap();
-    println!("\nns a look-up; beside it one that only passes, and what is above that (at most 40)");
+    println!("\nns a look-up (at most 40); beside it one that only passes, and what is above that");
     for (name, peer, local, chosen) in [
         (
             "sk_lookup, from outside",

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::instance::Instance;
 use super::interrupt::Interrupt;
+use super::l4::serve_tcp;
 use super::net::{self, BpfFs, NIC, Network};
 use super::report::Align::{Left, Right};
 use super::report::{Report, Row};
@@ -103,15 +104,7 @@ impl Stage {
     fn set(network: Network, bpf: BpfFs, cgroup: Cgroup, interrupt: &Interrupt) -> Result<Self> {
         for (addr, name) in ENDPOINTS {
             let listener = network.node.run(|| Ok(TcpListener::bind(addr)?))?;
-            thread::spawn(move || {
-                for stream in listener.incoming().flatten() {
-                    thread::spawn(move || {
-                        let mut writer = stream.try_clone()?;
-                        writer.write_all(name)?;
-                        std::io::copy(&mut &stream, &mut writer)
-                    });
-                }
-            });
+            serve_tcp(listener, name);
         }
         let dir = tempfile::Builder::new().prefix("splitter-demo-").tempdir();
         let dir = dir.context("cannot make a directory for the manifests")?;

@@ -242,6 +242,12 @@ fn write(
 fn tcp_backend(name: &'static [u8; 4]) -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").context("cannot start a backend")?;
     let addr = listener.local_addr()?;
+    serve_tcp(listener, name);
+    Ok(addr)
+}
+
+/// Says a name on each connection, then sends back what it gets.
+pub(super) fn serve_tcp(listener: TcpListener, name: &'static [u8; 4]) {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             thread::spawn(move || {
@@ -251,7 +257,6 @@ fn tcp_backend(name: &'static [u8; 4]) -> Result<SocketAddr> {
             });
         }
     });
-    Ok(addr)
 }
 
 /// Answers each datagram with its name.

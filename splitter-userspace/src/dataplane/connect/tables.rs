@@ -68,17 +68,21 @@ impl ConnectTables {
     }
 
     /// Makes the maps hold a plan. Endpoints come before what names them and go after it, when no program
-    /// can know them any more. An address whose rows cannot be written is left to the cluster; gives why.
+    /// can know them any more. An address whose rows cannot be written is left to the cluster; gives why. The same plan once more
+    /// writes what is missing.
     pub fn apply(&mut self, plan: &ConnectPlan) -> Vec<DataplaneError> {
         let mut faults = Vec::new();
         let mut retired = self.remove_others(plan, &mut faults);
         let planned: BTreeSet<&L4Key> = plan.services.values().map(|it| &it.key).collect();
         self.turns.retain(0, |key| planned.contains(key));
         self.turns.reclaim(0);
-        for (slot, endpoint) in plan.keeps.difference(&self.kept) {
-            let key = keep(*slot, *endpoint);
-            if let Err(error) = self.keeps.insert(key, 1, 0) {
-                faults.push(map_error("write", KEEPS)(error));
+        let new: Vec<_> = plan.keeps.difference(&self.kept).copied().collect();
+        for (slot, endpoint) in new {
+            match self.keeps.insert(keep(slot, endpoint), 1, 0) {
+                Ok(()) => {
+                    self.kept.insert((slot, endpoint));
+                }
+                Err(error) => faults.push(map_error("write", KEEPS)(error)),
             }
         }
         for (key, wanted) in &plan.services {
@@ -98,11 +102,13 @@ impl ConnectTables {
             self.retire(list, &mut faults);
         }
         for (slot, endpoint) in gone {
-            if let Err(error) = self.keeps.remove(&keep(slot, endpoint)) {
-                faults.push(map_error("write", KEEPS)(error));
+            match self.keeps.remove(&keep(slot, endpoint)) {
+                Ok(()) => {
+                    self.kept.remove(&(slot, endpoint));
+                }
+                Err(error) => faults.push(map_error("write", KEEPS)(error)),
             }
         }
-        self.kept.clone_from(&plan.keeps);
         faults
     }
 

@@ -185,6 +185,12 @@ pub const CONNECT_HOOKS: Family = Family::gauge(
     "1 for what became of the hooks for connections to Services: attached; waiting for a Service that \
      is split; aside, for a reason that the log and splitter status have; or off",
 );
+/// What could not be written of how connections of processes are split.
+pub const CONNECT_FAILURES: Family = Family::counter(
+    "splitter_connect_failures_total",
+    "Writes of how connections to Services are split that the kernel refused; the Service is left to the \
+     cluster until they succeed, which is tried every 5 s",
+);
 /// What became of connections of processes to Services that are split, label `reason`.
 pub const CONNECTS: Family = Family::counter(
     "splitter_connects_total",
