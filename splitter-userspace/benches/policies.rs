@@ -7,7 +7,7 @@ use divan::{AllocProfiler, Bencher, black_box};
 #[path = "policies/site.rs"]
 mod site;
 
-use site::{AFFINITY, CORS, LIMIT, Notes, REWRITE, Site};
+use site::{AFFINITY, CORS, LIMIT, Notes, REWRITE, Site, response};
 
 #[global_allocator]
 static ALLOCATOR: AllocProfiler = AllocProfiler::system();
@@ -29,14 +29,14 @@ fn main() {
 fn serve(bencher: Bencher<'_, '_>, case: &str) {
     let notes = CASES.iter().find(|(name, _)| *name == case);
     let mut site = Site::new(notes.map_or(&[][..], |(_, notes)| notes));
-    let mut checked = (site.request(), site.response());
+    let mut checked = (site.request(), response());
     assert!(
         site.serve(&mut checked.0, &mut checked.1),
         "{case} is not served"
     );
-    let (request, response) = (site.request(), site.response());
+    let request = site.request();
     bencher
-        .with_inputs(|| (request.clone(), response.clone()))
+        .with_inputs(|| (request.clone(), response()))
         .bench_local_refs(|(request, response)| {
             black_box(site.serve(black_box(request), black_box(response)))
         });

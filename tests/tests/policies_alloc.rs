@@ -7,7 +7,7 @@ use splitter_tests::counting::{Counting, allocations};
 #[path = "../../splitter-userspace/benches/policies/site.rs"]
 mod site;
 
-use site::{AFFINITY, CORS, LIMIT, Notes, REWRITE, Site};
+use site::{AFFINITY, CORS, LIMIT, Notes, REWRITE, Site, response};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -15,9 +15,7 @@ static ALLOCATOR: Counting = Counting;
 /// Allocations of each of so many requests in a row, after a first one.
 fn counts(notes: &[Notes]) -> Vec<u64> {
     let mut site = Site::new(notes);
-    let mut pairs: Vec<_> = (0..500)
-        .map(|_| (site.request(), site.response()))
-        .collect();
+    let mut pairs: Vec<_> = (0..500).map(|_| (site.request(), response())).collect();
     let mut counts = Vec::with_capacity(pairs.len());
     for (request, response) in &mut pairs {
         let mut passed = false;

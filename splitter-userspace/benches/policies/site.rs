@@ -115,15 +115,6 @@ impl Site {
         parts
     }
 
-    /// An answer of a pod.
-    pub fn response(&self) -> response::Parts {
-        let response = Response::builder()
-            .header("content-type", "application/json")
-            .header("cache-control", "no-store")
-            .header("server", "pod");
-        response.body(()).expect("an answer").into_parts().0
-    }
-
     /// What is done to one request and its answer beside exchanging them. Whether it was let pass.
     pub fn serve(&mut self, parts: &mut request::Parts, answer: &mut response::Parts) -> bool {
         let Some(host) = normalize(HOST) else {
@@ -165,6 +156,23 @@ impl Site {
         }
         true
     }
+}
+
+/// An answer of a pod, with the room that is made for the fields of one that is read.
+pub fn response() -> response::Parts {
+    let (mut parts, ()) = Response::new(()).into_parts();
+    parts.headers = HeaderMap::with_capacity(12);
+    for (name, value) in [
+        ("content-type", "application/json"),
+        ("cache-control", "no-store"),
+        ("server", "pod"),
+    ] {
+        let name = http::HeaderName::from_static(name);
+        parts
+            .headers
+            .insert(name, http::HeaderValue::from_static(value));
+    }
+    parts
 }
 
 /// What a page's script sends, with the session of the first Variant where there is affinity.

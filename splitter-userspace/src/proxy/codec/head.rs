@@ -155,11 +155,14 @@ struct Fields {
     named: Vec<HeaderValue>,
 }
 
+/// Fields for which there is room at least: those of a usual answer, and what policies add on its way to the
+/// client, as a table that grows is hashed anew.
+const ROOM: usize = 12;
+
 impl Fields {
     fn new(lines: usize, version: Version) -> Self {
         Fields {
-            // With room for what is added on the way to the client.
-            headers: HeaderMap::with_capacity(lines + 1),
+            headers: HeaderMap::with_capacity((lines + 1).max(ROOM)),
             version,
             length: None,
             chunked: false,
