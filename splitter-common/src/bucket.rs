@@ -35,6 +35,13 @@ pub enum BucketKind {
     Syn = 0,
     /// Packets.
     Packets = 1,
+    /// New flows that are forwarded without user space; of classes only.
+    Flows = 2,
+}
+
+impl BucketKind {
+    /// How many there are.
+    pub const COUNT: u32 = 3;
 }
 
 /// Value of the maps `source_buckets` and `class_buckets`.

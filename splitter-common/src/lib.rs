@@ -6,6 +6,7 @@
 //! call it.
 #![no_std]
 
+mod balance;
 mod bucket;
 mod class;
 mod classify;
@@ -24,6 +25,11 @@ mod prefix;
 mod reason;
 mod slot;
 
+pub use balance::{
+    BalanceBy, BalancePick, BalanceSettings, Balanced, BalancedVariant, FlowKey, FlowState,
+    FlowValue, FragmentKey, Front, PORTS_EACH, PortUse, PortUses, RING_PART, RingPart, Target,
+    Traffic, WORK_WORDS,
+};
 pub use bucket::{BucketKey, BucketKind, BucketState};
 pub use class::Class;
 pub use classify::{Origin, Peer, Spoof, Tables, classify};
@@ -43,6 +49,7 @@ pub use prefix::{
     Cidr4Key, Cidr6Key, PrefixIndex, PrefixKind, PrefixTable, PrefixValue, kind4, kind6, words_of,
 };
 pub use reason::{
-    Count, Counters, DropReason, NO_CLASS, Note, PassReason, REASONS, SteerReason, reason_name,
+    BalanceReason, Count, Counters, DropReason, NO_CLASS, Note, PassReason, REASONS, SteerReason,
+    reason_name,
 };
 pub use slot::{Slot, SlotStats, SlotVariant};

@@ -56,5 +56,29 @@ pub const MAX_CONNECT_ADDRESSES: u32 = 2 * MAX_CONNECT_SERVICES;
 /// Endpoints of these, those of lists that are being replaced among them.
 pub const MAX_CONNECT_ENDPOINTS: u32 = 262_144;
 
+/// Service ports that XDP forwards to, twice for a moment while they change.
+pub const MAX_BALANCED: u32 = 32_768;
+
+/// Addresses and ports at which they are asked for.
+pub const MAX_FRONTS: u32 = 65_536;
+
+/// Endpoints of these.
+pub const MAX_TARGETS: u32 = 65_536;
+
+/// Parts of rings, of [`crate::RING_PART`] places each, for all Variants of all of these.
+pub const MAX_RING_PARTS: u32 = 131_072;
+
+/// Variants that are counted.
+pub const MAX_TRAFFIC: u32 = 16_384;
+
+/// Directions of flows, two for each flow; the least recently used makes room.
+pub const MAX_FLOWS: u32 = 131_072;
+
+/// Datagrams in pieces whose ports are remembered; the least recently used makes room.
+pub const MAX_FRAGMENTS: u32 = 16_384;
+
+/// Entries of the map `l4_ports`: one for each [`crate::PORTS_EACH`] ports.
+pub const MAX_PORTS: u32 = 65_536 / crate::PORTS_EACH as u32;
+
 /// Longest map name that the kernel takes.
 pub const MAX_MAP_NAME: usize = 15;

@@ -1,3 +1,5 @@
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use crate::layout::layout;
 
 /// Key of the map `listeners`: a port that is ours.
@@ -32,6 +34,35 @@ impl PortKey {
 }
 
 impl AddressKey {
+    /// The address.
+    pub fn ip(&self) -> IpAddr {
+        match self.port.family {
+            6 => Ipv6Addr::from(self.addr).into(),
+            _ => {
+                let [a, b, c, d, ..] = self.addr;
+                Ipv4Addr::new(a, b, c, d).into()
+            }
+        }
+    }
+
+    /// The key as words, see [`Self::words`].
+    pub fn as_words(&self) -> [u32; 5] {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.addr;
+        let word = u32::from_ne_bytes;
+        let PortKey {
+            port,
+            protocol,
+            family,
+        } = self.port;
+        let addr = [
+            word([a, b, c, d]),
+            word([e, f, g, h]),
+            word([i, j, k, l]),
+            word([m, n, o, p]),
+        ];
+        Self::words(addr, PortKey::word(port, protocol, family))
+    }
+
     /// The key as the words that it is in memory; `addr` in network order, `port` as
     /// [`PortKey::word`].
     #[inline(always)]
@@ -121,6 +152,7 @@ mod tests {
         assert_eq!(bytes_of(&port), bytes_of(&word));
         let addr = [u32::from_ne_bytes([203, 0, 113, 1]), 0, 0, 0];
         assert_eq!(bytes_of(&AddressKey::words(addr, word)), golden);
+        assert_eq!(key.as_words(), AddressKey::words(addr, word));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Map types that user space may hand to the kernel as bytes.
 
 use crate::{
-    AddressKey, Asked, BucketKey, BucketState, Cidr4Key, Cidr6Key, Config, ConnectCounts, Count,
-    Counters, EndpointKey, KeepKey, ListenerValue, PoolInfo, PortKey, PrefixIndex, PrefixValue,
-    ServiceValue, Settings, Slot, SlotStats, SplitName,
+    AddressKey, Asked, BalanceSettings, Balanced, BucketKey, BucketState, Cidr4Key, Cidr6Key,
+    Config, ConnectCounts, Count, Counters, EndpointKey, FlowKey, FlowValue, FragmentKey, Front,
+    KeepKey, ListenerValue, PoolInfo, PortKey, PortUses, PrefixIndex, PrefixValue, RingPart,
+    ServiceValue, Settings, Slot, SlotStats, SplitName, Target, Traffic,
 };
 
 /// Says that a type is plain bytes.
@@ -20,6 +21,16 @@ macro_rules! pod {
 
 pod!(
     Asked,
+    BalanceSettings,
+    Balanced,
+    FlowKey,
+    FlowValue,
+    FragmentKey,
+    Front,
+    PortUses,
+    RingPart,
+    Target,
+    Traffic,
     BucketKey,
     BucketState,
     Cidr4Key,

@@ -132,8 +132,41 @@ reasons! {
     NoSettings = "steer-no-settings",
 }
 
+reasons! {
+    /// What XDP did with a packet for a port where no HTTP is looked at.
+    BalanceReason from SteerReason::END;
+    /// The first of a flow: given to an Endpoint.
+    New = "l4-new",
+    /// Of a flow that has an Endpoint.
+    Known = "l4-known",
+    /// An Endpoint's answer.
+    Reply = "l4-reply",
+    /// An error message about a packet of a flow: given to the side that sent it.
+    Error = "l4-error",
+    /// Left to user space: of no flow that is known here.
+    NoFlow = "l4-no-flow",
+    /// Left to user space, which resets it: its Endpoint is gone.
+    Gone = "l4-gone",
+    /// Left to user space: no Variant that it may have has an Endpoint.
+    NoEndpoint = "l4-no-endpoint",
+    /// Left to user space: the Endpoint is not reached by the NIC that it came in by.
+    NoWay = "l4-no-way",
+    /// Left to user space: no port was free for the connection to the Endpoint.
+    NoPort = "l4-no-port",
+    /// Left to user space: too many new flows of the class.
+    TooMany = "l4-too-many",
+    /// Left to user space: the kernel has no memory for the flow.
+    NoRoom = "l4-no-room",
+    /// Left to user space: a row was being replaced.
+    Torn = "l4-torn",
+    /// Dropped: there is no way to the Endpoint or client of a flow any more.
+    LostWay = "l4-drop-no-way",
+    /// Dropped: it has been forwarded too often.
+    Expired = "l4-drop-ttl",
+}
+
 /// How many reasons there are.
-pub const REASONS: usize = SteerReason::END as usize;
+pub const REASONS: usize = BalanceReason::END as usize;
 
 /// Declares [`Counters`] with a field for each code, in their order.
 macro_rules! counters {
@@ -168,6 +201,8 @@ counters! {
     seen_own_address, seen_own_pods, seen_loopback, seen_martian, seen_cluster,
     steer_not_ours, steer_assigned, steer_other_pool, steer_kernel, steer_reset, steer_refused,
     steer_no_settings,
+    l4_new, l4_known, l4_reply, l4_error, l4_no_flow, l4_gone, l4_no_endpoint, l4_no_way, l4_no_port, l4_too_many,
+    l4_no_room, l4_torn, l4_drop_no_way, l4_drop_ttl,
 }
 
 const _: () = assert!(size_of::<Counters>() == REASONS * size_of::<Count>());
@@ -181,7 +216,8 @@ pub fn reason_name(code: u32) -> Option<&'static str> {
     let drop = DropReason::ALL.iter().map(|r| (r.code(), r.name()));
     let note = Note::ALL.iter().map(|r| (r.code(), r.name()));
     let steer = SteerReason::ALL.iter().map(|r| (r.code(), r.name()));
-    let mut all = pass.chain(drop).chain(note).chain(steer);
+    let balance = BalanceReason::ALL.iter().map(|r| (r.code(), r.name()));
+    let mut all = pass.chain(drop).chain(note).chain(steer).chain(balance);
     all.find(|(other, _)| *other == code).map(|(_, name)| name)
 }
 

@@ -6,6 +6,10 @@
 #[cfg(target_arch = "bpf")]
 mod asking;
 #[cfg(target_arch = "bpf")]
+mod balancing;
+#[cfg(target_arch = "bpf")]
+mod egress;
+#[cfg(target_arch = "bpf")]
 mod hooks;
 #[cfg(target_arch = "bpf")]
 mod log;

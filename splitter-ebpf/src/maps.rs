@@ -47,7 +47,8 @@ static POOL_INFO: Array<PoolInfo, { MAX_POOL_SOCKETS as usize }> = Array::new();
 #[btf_map(name = "counters")]
 static COUNTERS: PerCpuArray<Counters, { Class::COUNT + 1 }> = PerCpuArray::new();
 #[btf_map(name = "class_buckets")]
-static CLASS_BUCKETS: Array<BucketState, { 2 * Class::COUNT }> = Array::new();
+pub static CLASS_BUCKETS: Array<BucketState, { BucketKind::COUNT as usize * Class::COUNT }> =
+    Array::new();
 #[btf_map(name = "source_buckets")]
 static SOURCE_BUCKETS: LruHashMap<BucketKey, BucketState, { MAX_SOURCES as usize }> =
     LruHashMap::new();
@@ -226,9 +227,7 @@ impl Node for InForce<Wire> {
 
     #[inline(always)]
     fn class_bucket(&self, class: Class, kind: BucketKind) -> Option<MapBucket> {
-        CLASS_BUCKETS
-            .get_ptr_mut(class.code() * 2 + kind as u32)
-            .map(MapBucket)
+        bucket_of_class(class.code(), kind)
     }
 
     #[inline(always)]
@@ -244,8 +243,15 @@ impl Node for InForce<Wire> {
     }
 }
 
+/// The bucket of a class, by its code.
+#[inline(always)]
+pub fn bucket_of_class(class: u32, kind: BucketKind) -> Option<MapBucket> {
+    let bucket = CLASS_BUCKETS.get_ptr_mut(class * BucketKind::COUNT + kind as u32);
+    bucket.map(MapBucket)
+}
+
 /// An update that leaves an entry alone that is there already.
-const NO_EXIST: u64 = 1;
+pub const NO_EXIST: u64 = 1;
 
 /// A token bucket in a map.
 pub struct MapBucket(*mut BucketState);

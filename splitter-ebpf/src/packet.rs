@@ -2,6 +2,7 @@
 
 use aya_ebpf::helpers::generated::bpf_xdp_get_buff_len;
 use aya_ebpf::programs::XdpContext;
+use splitter_ebpf::head::PacketMut;
 use splitter_ebpf::parse::Packet;
 
 /// The packet of an XDP program.
@@ -37,5 +38,17 @@ impl Packet for XdpPacket<'_> {
     #[inline(always)]
     fn first_piece(&self) -> u64 {
         (self.0.data_end() - self.0.data()) as u64
+    }
+}
+
+impl PacketMut for XdpPacket<'_> {
+    #[inline(always)]
+    fn words_mut<const N: usize>(&mut self, at: usize) -> Option<&mut [u16; N]> {
+        let start = self.0.data() + at;
+        if start + size_of::<[u16; N]>() > self.0.data_end() {
+            return None;
+        }
+        // SAFETY: as above; nobody else has the packet, and this borrows it.
+        Some(unsafe { &mut *(start as *mut [u16; N]) })
     }
 }

@@ -1,11 +1,13 @@
-use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
+use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS, XDP_TX};
 use aya_ebpf::macros::{sk_lookup, xdp};
 use aya_ebpf::programs::{SkLookupContext, XdpContext};
 use splitter_common::{NO_CLASS, PassReason, SteerReason};
 use splitter_ebpf::ingress::{Judged, Verdict, judge};
 use splitter_ebpf::parse::Packet as _;
+use splitter_ebpf::quoted::is_message;
 use splitter_ebpf::steer::steer as choose;
 
+use crate::balancing::{self, Outcome};
 use crate::lookup::{self, Host};
 use crate::maps::{InForce, Listed, Wire, count, move_to};
 use crate::packet::XdpPacket;
@@ -23,6 +25,27 @@ fn ingress(context: XdpContext) -> u32 {
         Some(node) => judge(&node, &packet, context.ingress_ifindex() as u32),
         None => Judged::without_class(PassReason::NoSettings, packet.size()),
     };
+    if let Verdict::Pass(PassReason::Classified | PassReason::Fragment) | Verdict::Move(_) =
+        judged.verdict
+        && balancing::is_on()
+    {
+        let outcome = match is_message(&packet) {
+            false => balancing::run(&context, judged.class),
+            true => balancing::run_error(&context),
+        };
+        if outcome.action() != Outcome::OTHERS {
+            count(judged.class, outcome.code(), judged.bytes);
+            match outcome.action() {
+                Outcome::TRANSMIT => return XDP_TX,
+                Outcome::DROP => return XDP_DROP,
+                _ => {}
+            }
+            return match judged.verdict {
+                Verdict::Move(cpu) => move_to(cpu, XDP_PASS),
+                _ => XDP_PASS,
+            };
+        }
+    }
     count(judged.class, judged.verdict.code(), judged.bytes);
     match judged.verdict {
         Verdict::Pass(_) => XDP_PASS,

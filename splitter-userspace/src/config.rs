@@ -13,7 +13,7 @@ pub(crate) use cluster::is_name;
 pub use cluster::{ClusterSettings, NamespacedName, NamespacedNameError, Source, StatusSettings};
 pub use process::{BadDefault, ProcessDefaults};
 
-use crate::dataplane::{CpuError, HookMode, Policy, Ranges, XdpKind};
+use crate::dataplane::{BalanceOptions, CpuError, HookMode, Policy, Ranges, XdpKind};
 use crate::model::AddressSet;
 
 /// How connections reach the pools.
@@ -81,11 +81,12 @@ pub struct DataplaneSettings {
     pub pin_dir: PathBuf,
     /// Leave the programs attached when the process ends, default false.
     pub keep_attached: bool,
-    /// Whether connections of processes to Services' own addresses are split (`--connect-hooks`), default
-    /// [`HookMode::Auto`].
+    /// Whether processes' connections to Services are split (`--connect-hooks`), default [`HookMode::Auto`].
     pub hooks: HookMode,
     /// The cgroup whose processes that is for (`--cgroup`), default: all of the node.
     pub cgroup: Option<PathBuf>,
+    /// Whether and how XDP forwards (`--l4-xdp`, `--l4-nat-ports`, `--l4-flow-limit`).
+    pub balance: BalanceOptions,
 }
 
 impl DataplaneSettings {
@@ -104,6 +105,7 @@ impl DataplaneSettings {
             keep_attached: false,
             hooks: HookMode::default(),
             cgroup: None,
+            balance: BalanceOptions::default(),
         }
     }
 }

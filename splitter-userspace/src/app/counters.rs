@@ -7,7 +7,7 @@ use splitter_common::{Class, Count};
 use crate::dataplane::{ConnectCounter, Counters, Counts};
 use crate::k8s::Cluster;
 use crate::telemetry::{
-    CONNECTS, Family, LEADS, Labels, OBJECT_WRITES, READY_INSTANCES, Registry, STEER, Text,
+    CONNECTS, Family, L4_XDP, LEADS, Labels, OBJECT_WRITES, READY_INSTANCES, Registry, STEER, Text,
     WATCH_FAILURES, XDP_BYTES, XDP_NOTICED, XDP_PACKETS,
 };
 
@@ -71,6 +71,8 @@ fn write(counts: &Counts, text: &mut Text) {
     family(text, &XDP_NOTICED, &noticed, |count| count.count);
     let steered: Vec<_> = of(counts, &["steer"]).collect();
     family(text, &STEER, &steered, |count| count.count);
+    let forwarded: Vec<_> = of(counts, &["l4"]).collect();
+    family(text, &L4_XDP, &forwarded, |count| count.count);
 }
 
 /// One counter, with its name cut at the first dash.

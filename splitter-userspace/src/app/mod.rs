@@ -4,6 +4,7 @@ mod certificates;
 mod counters;
 mod describe;
 mod feed;
+mod forwards;
 mod guards;
 mod hand_over;
 mod hooks;
@@ -170,6 +171,7 @@ impl Instance {
             }
         }
         let stats = L4Stats::default();
+        forwards::count(&stats, &steering);
         let counted = stats.clone();
         registry.collect(move |text| counted.write(text));
         steering.note(&readiness);
@@ -248,6 +250,7 @@ impl Instance {
         let mut pools = Pools::start(&common, &mut steering, taken.as_mut())?;
         let shared = taken.is_some();
         publisher.opened(ports.follow(&live.borrow().snapshot.l4, shared));
+        steering.forward(&publisher.live(), ports.open_now());
         if let Some(taken) = taken {
             succession::settle(taken, &mut steering, &readiness).await;
         }
@@ -394,6 +397,8 @@ impl Instance {
         self.publisher
             .opened(self.ports.follow(&snapshot.l4, false));
         self.stats.keep(&snapshot.l4);
+        self.steering
+            .forward(&self.publisher.live(), self.ports.open_now());
     }
 }
 

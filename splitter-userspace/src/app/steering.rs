@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use splitter_common::{Class, Fallback, Pool};
 use tokio::sync::watch;
 
-use super::{counters, describe, hooks, ranges};
+use super::{counters, describe, forwards, hooks, ranges};
 use crate::admin::Readiness;
 use crate::config::{DataplaneSettings, PoolSettings, Settings, Steering as Mode};
 use crate::dataplane::{
     Classifier, DataplaneError, Kernel, KernelOptions, LeftOut, Policy, Prefixes, Ranges, Splits,
-    addresses,
+    TrafficReader, addresses,
 };
 use crate::k8s::NodeFacts;
 use crate::proxy::Classes;
@@ -64,6 +64,8 @@ pub struct Steering {
     changes: [Counter; 2],
     /// Connections of processes to Services' own addresses.
     pub(super) connects: hooks::Connects,
+    /// Ports where no HTTP is looked at.
+    pub(super) forwards: forwards::Forwards,
     _gauge: Gauge,
 }
 
@@ -107,6 +109,7 @@ impl Steering {
             changes: ["moved", "without-xdp"]
                 .map(|result| registry.counter(&INTERFACE_CHANGES, &[("result", result)])),
             connects,
+            forwards: forwards::Forwards::new(settings, registry),
             _gauge: gauge,
         };
         steering
@@ -120,6 +123,29 @@ impl Steering {
             })?;
         steering.start_hooks().map_err(SteeringError::Hooks)?;
         Ok(steering)
+    }
+
+    /// The same for what XDP forwards.
+    pub(super) fn forwarding(
+        &mut self,
+    ) -> (
+        Option<&mut Kernel>,
+        &mut forwards::Forwards,
+        &Ranges,
+        &watch::Sender<Value>,
+    ) {
+        (
+            self.kernel.as_mut(),
+            &mut self.forwards,
+            &self.ranges,
+            &self.description,
+        )
+    }
+
+    /// What XDP has forwarded, if there is XDP.
+    pub fn forwarded(&self) -> Option<Arc<TrafficReader>> {
+        let kernel = self.kernel.as_ref()?;
+        Some(Arc::clone(&kernel.forwarded))
     }
 
     /// What the kernel has, if there is steering, with what is told of it.
@@ -209,6 +235,7 @@ impl Steering {
     /// Leaves connections to the kernel's own look-up again.
     pub fn withdraw(&mut self, addrs: &[SocketAddr]) {
         self.release_hooks();
+        self.forward_nothing_new();
         let Some(kernel) = &mut self.kernel else {
             return;
         };
@@ -303,6 +330,7 @@ impl Steering {
         self.follow_addresses(moved);
         self.split_again();
         self.follow_hooks();
+        self.forward_again();
     }
 
     fn follow_addresses(&mut self, moved: bool) {
@@ -424,6 +452,7 @@ fn options(mode: Mode, settings: &DataplaneSettings, beside: Option<&Path>) -> K
         beside: beside.map(Path::to_owned),
         hooks: settings.hooks,
         cgroup: settings.cgroup.clone(),
+        balance: settings.balance,
     }
 }
 

@@ -118,6 +118,9 @@ fn text(dump: &Dump) -> String {
     if let Some(told) = steering["connect_hooks"]["told"].as_str() {
         let _ = writeln!(text, "connects   {told}");
     }
+    if let Some(told) = steering["forwarding"]["told"].as_str() {
+        let _ = writeln!(text, "services   {told}");
+    }
     let overridden = dump.weights.iter().filter(|split| split.is_overridden());
     let _ = writeln!(text, "overrides  {}", overridden.count());
     dump.weights

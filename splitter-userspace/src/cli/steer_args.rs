@@ -9,7 +9,7 @@ use splitter_common::{Class, Limit, Pool, Spoof, SpoofAction};
 use super::named::{self, Named};
 use super::pool_args::{General, PoolArgs};
 use crate::config::{DataplaneSettings, SettingsError};
-use crate::dataplane::{Cidr, CpuIsolation, HookMode, Policy, Ranges, XdpKind};
+use crate::dataplane::{BalanceOptions, Cidr, CpuIsolation, HookMode, Policy, Ranges, XdpKind};
 
 /// What the kernel programs are told. Only the ranges have an effect with `--steering none`.
 #[derive(Args, Clone, Debug)]
@@ -117,6 +117,26 @@ pub struct SteerArgs {
     #[arg(long, env = "SPLITTER_CONNECT_HOOKS", value_enum, default_value_t = HookArg::Auto)]
     pub connect_hooks: HookArg,
 
+    /// Let XDP forward what TCP and UDP services get, where it runs
+    #[arg(
+        long,
+        env = "SPLITTER_L4_XDP",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    pub l4_xdp: bool,
+
+    /// Ports from which XDP connects to Endpoints on other nodes; nothing else may use them
+    #[arg(long, env = "SPLITTER_L4_NAT_PORTS", value_name = "FIRST-LAST", default_value = "61000-65535", value_parser = ports)]
+    pub l4_nat_ports: (u16, u16),
+
+    /// New flows of a class that XDP takes in a second, and how many at once; user space gets the others
+    #[arg(long, env = "SPLITTER_L4_FLOW_LIMIT", value_name = "off|RATE[:BURST]", default_value = "20000", value_parser = flow_limit)]
+    pub l4_flow_limit: Limit,
+
     /// Cgroup (version 2) below which these processes are [default: the top of the node's]
     #[arg(long, env = "SPLITTER_CGROUP", value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
@@ -186,6 +206,11 @@ impl SteerArgs {
                 HookArg::Off => HookMode::Off,
             },
             cgroup: self.cgroup,
+            balance: BalanceOptions {
+                on: self.l4_xdp,
+                ports: self.l4_nat_ports,
+                new_flows: self.l4_flow_limit,
+            },
         })
     }
 
@@ -222,6 +247,21 @@ fn interface(text: &str) -> Result<String, String> {
     let fits = (1..=15).contains(&text.len()) && !text.contains(['/', ' ', ':']);
     let name = fits.then(|| text.to_owned());
     name.ok_or_else(|| "expected the name of a network interface such as eth0".to_owned())
+}
+
+fn ports(text: &str) -> Result<(u16, u16), String> {
+    let found = text.split_once('-').and_then(|(first, last)| {
+        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+        (first > 0 && first <= last).then_some((first, last))
+    });
+    found.ok_or_else(|| "expected first and last port such as 61000-65535".to_owned())
+}
+
+fn flow_limit(text: &str) -> Result<Limit, String> {
+    match text {
+        "off" => Ok(Limit::default()),
+        text => named::limit(text).map_err(|why| format!("{why}, or off")),
+    }
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {

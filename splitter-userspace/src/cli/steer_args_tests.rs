@@ -49,6 +49,9 @@ fn every_flag_sets_its_field() {
         "--keep-attached",
         "--connect-hooks=on",
         "--cgroup=/host/cgroup",
+        "--l4-xdp=false",
+        "--l4-nat-ports=50000-50099",
+        "--l4-flow-limit=off",
     ])
     .unwrap();
     let mut expected = DataplaneSettings {
@@ -71,6 +74,11 @@ fn every_flag_sets_its_field() {
         keep_attached: true,
         hooks: HookMode::On,
         cgroup: Some("/host/cgroup".into()),
+        balance: BalanceOptions {
+            on: false,
+            ports: (50_000, 50_099),
+            new_flows: Limit::default(),
+        },
         ..DataplaneSettings::new(3)
     };
     let limit = |rate, burst| Limit { rate, burst };

@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use aya::Ebpf;
 use aya::programs::links::{FdLink, LinkError, PinnedLink};
 use aya::programs::sk_lookup::SkLookupLink;
+use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
 use aya::programs::xdp::XdpLink;
-use aya::programs::{ProgramError, SkLookup, Xdp, XdpError, XdpMode};
+use aya::programs::{
+    LinkOrder, ProgramError, SchedClassifier, SkLookup, TcAttachType, Xdp, XdpError, XdpMode,
+};
 
 use super::error::{DataplaneError, XDP_MTU};
 use super::netlink::{self, Interface};
@@ -55,6 +58,7 @@ pub(super) struct Attached {
 enum Link {
     Lookup(SkLookupLink),
     Xdp(XdpLink),
+    Out(SchedClassifierLink),
     Pinned,
 }
 
@@ -83,6 +87,10 @@ impl Attached {
                 // Attached without a link, as very old drivers need it.
                 Err(error) => return Err(failed(io::Error::other(LinkError::to_string(&error)))),
             },
+            Link::Out(link) => match link.try_into() {
+                Ok(link) => link,
+                Err(error) => return Err(failed(io::Error::other(LinkError::to_string(&error)))),
+            },
             Link::Pinned => return Ok(self),
         };
         match link.pin(&self.pin) {
@@ -109,7 +117,7 @@ impl Attached {
         let failed = pin_error("cannot use the link", &self.pin);
         let link = match self.link {
             Link::Pinned => unpinned(&self.pin)?.map(XdpLink::try_from),
-            Link::Lookup(_) | Link::Xdp(_) => return Ok(self),
+            Link::Lookup(_) | Link::Xdp(_) | Link::Out(_) => return Ok(self),
         };
         match link {
             Some(Ok(link)) => Ok(Attached {
@@ -125,7 +133,7 @@ impl Attached {
     pub(super) fn release(self) -> Result<(), DataplaneError> {
         match self.link {
             Link::Pinned => detached(&self.pin),
-            Link::Lookup(_) | Link::Xdp(_) => Ok(()),
+            Link::Lookup(_) | Link::Xdp(_) | Link::Out(_) => Ok(()),
         }
     }
 }
@@ -233,6 +241,29 @@ pub(super) fn attach_lookup(ebpf: &mut Ebpf, dir: &Path) -> Result<Attached, Dat
     detached(&pin)?;
     Ok(Attached {
         link: Link::Lookup(link),
+        pin,
+    })
+}
+
+/// Attaches the program for answers to a NIC's way out, beside those of others. The link of a former
+/// process goes only when the new one is there. Such links are there from kernel 6.6 on.
+pub(super) fn attach_egress(
+    ebpf: &mut Ebpf,
+    nic: &Interface,
+    dir: &Path,
+) -> Result<Attached, DataplaneError> {
+    let missing = || DataplaneError::Mismatch("there is no program egress".to_owned());
+    let program = ebpf.program_mut("egress").ok_or_else(missing)?;
+    let program: &mut SchedClassifier = program.try_into().map_err(|_| missing())?;
+    let options = TcAttachOptions::TcxOrder(LinkOrder::default());
+    let link = program
+        .attach_with_options(&nic.name, TcAttachType::Egress, options)
+        .and_then(|id| program.take_link(id));
+    let link = link.map_err(|error| DataplaneError::NoHook(text(&error)))?;
+    let pin = dir.join(format!("{LINK_PREFIX}egress_{}", nic.index));
+    detached(&pin)?;
+    Ok(Attached {
+        link: Link::Out(link),
         pin,
     })
 }

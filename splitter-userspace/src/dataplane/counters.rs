@@ -2,8 +2,8 @@
 
 use aya::maps::{MapData, PerCpuArray};
 use splitter_common::{
-    Class, Count, Counters as Value, DropReason, NO_CLASS, PassReason, REASONS, SteerReason,
-    reason_name,
+    BalanceReason, Class, Count, Counters as Value, DropReason, NO_CLASS, PassReason, REASONS,
+    SteerReason, reason_name,
 };
 
 use super::error::DataplaneError;
@@ -55,7 +55,8 @@ impl Counts {
             .into_iter()
             .flat_map(|(_, counts)| counts.iter().zip(0u32..))
         {
-            if (PassReason::FIRST..DropReason::END).contains(&code) {
+            let forwarded = BalanceReason::FIRST..BalanceReason::END;
+            if (PassReason::FIRST..DropReason::END).contains(&code) || forwarded.contains(&code) {
                 sum.packets += count.count;
                 sum.bytes += count.bytes;
             } else if (SteerReason::FIRST..SteerReason::END).contains(&code) {

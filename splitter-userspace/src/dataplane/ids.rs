@@ -52,6 +52,19 @@ impl<K: Eq + Hash + Clone> Ids<K> {
         Some(id)
     }
 
+    /// Has a thing have a number that nobody else has. Gives whether that was so.
+    pub fn take(&mut self, key: &K, id: u32) -> bool {
+        let is_free = self.free.contains(&id) || id >= self.next;
+        if !is_free || id >= self.limit || self.taken.contains_key(key) {
+            return false;
+        }
+        self.free.remove(&id);
+        self.free.extend(self.next.min(id)..id);
+        self.next = self.next.max(id + 1);
+        self.taken.insert(key.clone(), id);
+        true
+    }
+
     /// Takes the numbers of all things back that are not `present` in `generation`.
     pub fn retain(&mut self, generation: u64, present: impl Fn(&K) -> bool) {
         let resting = &mut self.resting;
@@ -100,5 +113,19 @@ mod tests {
         assert_eq!(ids.reclaim(5), [0]);
         assert_eq!(ids.assign(&"d"), Some(0));
         assert_eq!(ids.assign(&"b"), Some(1));
+    }
+
+    #[test]
+    fn a_number_that_a_thing_has_already_is_kept() {
+        let mut ids = Ids::new(5);
+        assert!(ids.take(&"c", 2));
+        assert!(!ids.take(&"d", 2), "it has an owner");
+        assert!(!ids.take(&"c", 3), "it has a number");
+        assert!(!ids.take(&"e", 5), "beyond the limit");
+        assert!(ids.take(&"a", 0));
+        assert_eq!(ids.assign(&"x"), Some(1));
+        assert_eq!(ids.assign(&"y"), Some(3));
+        assert_eq!(ids.assign(&"z"), Some(4));
+        assert_eq!(ids.assign(&"w"), None);
     }
 }

@@ -1,6 +1,9 @@
 //! Loading the kernel programs and their maps.
 
+mod balance;
 mod hooks;
+
+pub use balance::Forwarding;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,6 +17,7 @@ use aya::{Ebpf, EbpfError, EbpfLoader};
 use splitter_common::Settings;
 
 use super::attach::{Attached, XdpKind, attach_lookup};
+use super::balance::{BalanceOptions, BalanceTables, Egress, TrafficReader};
 use super::caps;
 use super::connect::{ConnectCounter, ConnectTables, HookMode, Hooks, PROGRAMS, share_asked};
 use super::counters::Counters;
@@ -48,6 +52,8 @@ pub struct KernelOptions {
     pub hooks: HookMode,
     /// For the processes below this cgroup; none: of the whole node.
     pub cgroup: Option<PathBuf>,
+    /// Whether and how XDP forwards what needs no user space.
+    pub balance: BalanceOptions,
 }
 
 /// What loading did.
@@ -88,6 +94,11 @@ pub struct Kernel {
     tables: ClassTables,
     services: ConnectTables,
     hooks: Hooks,
+    /// What XDP has forwarded.
+    pub forwarded: Arc<TrafficReader>,
+    balanced: BalanceTables,
+    balance: BalanceOptions,
+    egress: Egress,
     /// Whether any Service is split where processes connect.
     split: bool,
     report: Report,
@@ -128,7 +139,10 @@ impl Kernel {
         {
             tracing::warn!(%error, "open sockets will see who they were given, and not whom they asked");
         }
-        let mut ebpf = open(object, Some(dir.path()))?;
+        balance::share(beside.as_deref(), dir.path());
+        let forwards =
+            options.xdp.is_some() && options.balance.on && balance::is_new_enough(&release());
+        let mut ebpf = open(object, Some(dir.path()), forwards)?;
         check(&Maps(&mut ebpf), dir.path())?;
         // Before any map is taken: the code names maps by descriptors, which must be open still.
         let mut programs = vec![load(&mut ebpf, "steer")?];
@@ -136,6 +150,7 @@ impl Kernel {
             programs.push(load(&mut ebpf, "ingress")?);
         }
         let hooks = hooks::load(&mut ebpf, options, &mut programs);
+        let egress = balance::load(&mut ebpf, options, &mut programs);
         let mut maps = Maps(&mut ebpf);
         let splits_id = maps.id("splits")?;
         let splits = Splits::of_maps(&mut maps)?;
@@ -144,6 +159,7 @@ impl Kernel {
         let counters = Arc::new(Counters::new(&mut maps)?);
         let connects = Arc::new(ConnectCounter::new(&mut maps)?);
         let services = ConnectTables::new(&mut maps)?;
+        let balanced = balance::tables(&mut maps, beside.as_deref())?;
         splits.clear();
         let log = KernelLog::new(&mut ebpf)?;
         let mut lookup = attach_lookup(&mut ebpf, dir.path())?;
@@ -172,6 +188,10 @@ impl Kernel {
             tables,
             services,
             hooks,
+            forwarded: Arc::clone(&balanced.traffic),
+            balanced,
+            balance: options.balance,
+            egress,
             split: false,
             report,
             nics,
@@ -342,7 +362,7 @@ type Verified = Result<Vec<ProgramReport>, DataplaneError>;
 /// by themselves, as the others do without them.
 pub(super) fn rehearse() -> Result<(Vec<ProgramReport>, Verified), DataplaneError> {
     let object = object().map_err(DataplaneError::NoPrograms)?;
-    let mut ebpf = open(object, None)?;
+    let mut ebpf = open(object, None, balance::is_new_enough(&release()))?;
     Maps(&mut ebpf).check()?;
     let programs = ["steer", "ingress"].map(|name| load(&mut ebpf, name));
     let programs: Result<Vec<_>, _> = programs.into_iter().collect();
@@ -351,11 +371,13 @@ pub(super) fn rehearse() -> Result<(Vec<ProgramReport>, Verified), DataplaneErro
     Ok((programs?, hooks))
 }
 
-/// Parses the object, and makes its maps, or opens them below `dir`.
-fn open(object: &[u8], dir: Option<&Path>) -> Result<Ebpf, DataplaneError> {
-    let level = kernel_log::level();
+/// Parses the object, and makes its maps, or opens them below `dir`. With `forwards` the programs can
+/// forward.
+fn open(object: &[u8], dir: Option<&Path>, forwards: bool) -> Result<Ebpf, DataplaneError> {
+    let (level, forwards) = (kernel_log::level(), u8::from(forwards));
     let mut loader = EbpfLoader::new();
     loader.override_global(aya_log::LEVEL, &level, true);
+    loader.override_global("L4_FORWARDS", &forwards, true);
     for (spec, dir) in MAPS.iter().zip(dir.iter().cycle()) {
         loader.map_pin_path(spec.name, dir.join(spec.name));
     }
@@ -430,6 +452,7 @@ fn load(ebpf: &mut Ebpf, name: &'static str) -> Result<ProgramReport, DataplaneE
         Program::Xdp(program) => program.load(),
         Program::SkLookup(program) => program.load(),
         Program::CgroupSockAddr(program) => program.load(),
+        Program::SchedClassifier(program) => program.load(),
         _ => return Err(missing()),
     };
     loaded.map_err(|error| DataplaneError::Refused {

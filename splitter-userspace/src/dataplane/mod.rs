@@ -4,6 +4,7 @@
 //! [`SlotTable`] alone, whether they lie in a BPF map or in the process's own memory.
 
 mod attach;
+mod balance;
 mod caps;
 mod cidr;
 mod connect;
@@ -18,6 +19,7 @@ mod kernel_log;
 mod maps;
 mod memory;
 mod names;
+mod neighbours;
 mod netlink;
 mod nics;
 mod object;
@@ -37,6 +39,7 @@ mod tracker;
 mod xdp_features;
 
 pub use attach::XdpKind;
+pub use balance::{BalanceOptions, BalancePlan, ForwardedTraffic, TrafficReader, balance_plan};
 pub use cidr::{Cidr, CidrError};
 pub use connect::{ConnectCounter, ConnectPlan, HookMode, HookState, PlannedConnect, connect_plan};
 pub use counters::{ClassCount, Counters, Counts};
@@ -44,7 +47,7 @@ pub use cpus::{CpuError, CpuIsolation, CpuSets};
 pub use error::{DataplaneError, XDP_MTU};
 pub use examine::{Examined, examine};
 pub use inspect::{Pinned, PinnedConnect, PinnedListener, PinnedName};
-pub use kernel::{Kernel, KernelOptions, ProgramReport, Report};
+pub use kernel::{Forwarding, Kernel, KernelOptions, ProgramReport, Report};
 pub use netlink::{Interface, addresses, default_interfaces, interfaces};
 pub use nics::NicChange;
 pub use object::object;

@@ -67,6 +67,19 @@ pub fn addresses() -> Result<Vec<IpAddr>, DataplaneError> {
         .collect())
 }
 
+/// The addresses of one interface that are valid everywhere, in the kernel's order: its first ones first.
+///
+/// # Errors
+/// The kernel's.
+pub fn addresses_of(index: u32) -> Result<Vec<IpAddr>, DataplaneError> {
+    const EVERYWHERE: u8 = 0;
+    let messages = dump(RTM_GETADDR, "addresses")?;
+    let of_it = messages
+        .iter()
+        .filter(|message| message.get(3) == Some(&EVERYWHERE) && number(message, 4) == Some(index));
+    Ok(of_it.filter_map(|message| address(message)).collect())
+}
+
 /// The interfaces that the preferred default routes of both families go out by.
 ///
 /// # Errors

@@ -197,6 +197,15 @@ impl Nics {
         self.all.iter().map(|nic| nic.interface.index).collect()
     }
 
+    /// Those on which XDP runs.
+    pub(super) fn policed(&self) -> Vec<Interface> {
+        let policed = self
+            .all
+            .iter()
+            .filter(|nic| nic.attached.is_some() || nic.waiting.is_some());
+        policed.map(|nic| nic.interface.clone()).collect()
+    }
+
     /// The names, with the way in which XDP runs there.
     pub(super) fn modes(&self) -> Vec<(String, &'static str)> {
         let kind = self.kind.map_or("none", XdpKind::name);

@@ -6,11 +6,14 @@ use std::path::Path;
 
 use aya::maps::{MapData, MapError};
 use splitter_common::{
-    AddressKey, Asked, BucketKey, BucketState, Cidr4Key, Cidr6Key, Class, Config, ConnectCounts,
-    Counters, EndpointKey, INDEX_ENTRIES, KeepKey, ListenerValue, MAX_CONNECT_ADDRESSES,
-    MAX_CONNECT_ENDPOINTS, MAX_CONNECT_SERVICES, MAX_LISTENERS, MAX_MAP_NAME, MAX_POOL_SOCKETS,
-    MAX_PREFIXES, MAX_SLOTS, MAX_SOURCES, POOLS, PoolInfo, PortKey, PrefixIndex, PrefixValue,
-    ServiceValue, Slot, SlotStats, SplitName,
+    AddressKey, Asked, BalanceSettings, Balanced, BucketKey, BucketKind, BucketState, Cidr4Key,
+    Cidr6Key, Class, Config, ConnectCounts, Counters, EndpointKey, FlowKey, FlowValue, FragmentKey,
+    Front, INDEX_ENTRIES, KeepKey, ListenerValue, MAX_BALANCED, MAX_CONNECT_ADDRESSES,
+    MAX_CONNECT_ENDPOINTS, MAX_CONNECT_SERVICES, MAX_FLOWS, MAX_FRAGMENTS, MAX_FRONTS,
+    MAX_LISTENERS, MAX_MAP_NAME, MAX_POOL_SOCKETS, MAX_PORTS, MAX_PREFIXES, MAX_RING_PARTS,
+    MAX_SLOTS, MAX_SOURCES, MAX_TARGETS, MAX_TRAFFIC, POOLS, PoolInfo, PortKey, PortUses,
+    PrefixIndex, PrefixValue, RingPart, ServiceValue, Slot, SlotStats, SplitName, Target, Traffic,
+    WORK_WORDS,
 };
 use std::os::fd::AsFd as _;
 
@@ -52,7 +55,7 @@ const fn map<K, V>(name: &'static str, kind: u32, max_entries: u32, flags: u32) 
 }
 
 /// Every map of the object.
-pub const MAPS: [MapSpec; 22] = [
+pub const MAPS: [MapSpec; 32] = [
     map::<u32, Config>("config", ARRAY, 1, MMAPABLE),
     map::<Cidr4Key, PrefixValue>("cidr4", HASH, MAX_PREFIXES, NO_PREALLOC),
     map::<Cidr6Key, PrefixValue>("cidr6", HASH, MAX_PREFIXES, NO_PREALLOC),
@@ -63,7 +66,12 @@ pub const MAPS: [MapSpec; 22] = [
     map::<u32, u64>("pools", SOCKMAP, MAX_POOL_SOCKETS, 0),
     map::<u32, PoolInfo>("pool_info", ARRAY, MAX_POOL_SOCKETS, 0),
     map::<u32, Counters>("counters", PERCPU_ARRAY, Class::COUNT as u32 + 1, 0),
-    map::<u32, BucketState>("class_buckets", ARRAY, 2 * Class::COUNT as u32, 0),
+    map::<u32, BucketState>(
+        "class_buckets",
+        ARRAY,
+        BucketKind::COUNT * Class::COUNT as u32,
+        0,
+    ),
     map::<BucketKey, BucketState>("source_buckets", LRU_HASH, MAX_SOURCES, 0),
     map::<u32, Slot>("splits", ARRAY, MAX_SLOTS, MMAPABLE),
     map::<u32, SlotStats>("split_stats", ARRAY, MAX_SLOTS, MMAPABLE),
@@ -75,6 +83,16 @@ pub const MAPS: [MapSpec; 22] = [
     map::<u32, u64>("l4_turns", ARRAY, MAX_CONNECT_SERVICES, 0),
     map::<u32, ConnectCounts>("l4_counts", PERCPU_ARRAY, 1, 0),
     map::<i32, Asked>("l4_asked", SK_STORAGE, 0, NO_PREALLOC),
+    map::<u32, BalanceSettings>("l4_settings", ARRAY, 1, 0),
+    map::<u32, PortUses>("l4_ports", ARRAY, MAX_PORTS, 0),
+    map::<AddressKey, Front>("l4_fronts", HASH, MAX_FRONTS, NO_PREALLOC),
+    map::<u32, Balanced>("l4_balanced", ARRAY, MAX_BALANCED, 0),
+    map::<u32, RingPart>("l4_rings", ARRAY, MAX_RING_PARTS, 0),
+    map::<u32, Target>("l4_targets", ARRAY, MAX_TARGETS, 0),
+    map::<FlowKey, FlowValue>("l4_flows", LRU_HASH, MAX_FLOWS, 0),
+    map::<FragmentKey, u32>("l4_fragments", LRU_HASH, MAX_FRAGMENTS, 0),
+    map::<u32, Traffic>("l4_traffic", PERCPU_ARRAY, MAX_TRAFFIC, 0),
+    map::<u32, [u64; WORK_WORDS]>("l4_work", PERCPU_ARRAY, 2, 0),
 ];
 
 /// The maps of the object that belong to the loaded programs alone: nothing of them is pinned, and

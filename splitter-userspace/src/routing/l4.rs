@@ -137,6 +137,11 @@ impl L4Live {
         self.rings.get(variant).map_or(&[], |it| &it.taking)
     }
 
+    /// Whose each place of a Variant's ring is: numbers in [`Self::taking`].
+    pub fn places(&self, variant: usize) -> &[u16] {
+        self.rings.get(variant).map_or(&[], |it| it.ring.places())
+    }
+
     fn available(&self, variant: usize, reason: L4Reason) -> Option<L4Choice> {
         let ring = self.rings.get(variant)?;
         (!ring.ring.is_empty()).then_some(L4Choice { variant, reason })

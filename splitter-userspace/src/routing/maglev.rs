@@ -92,6 +92,11 @@ impl Ring {
         self.places.is_empty()
     }
 
+    /// The numbers of Endpoints by place.
+    pub fn places(&self) -> &[u16] {
+        &self.places
+    }
+
     /// The numbers of Endpoints from a place on, each as often as it is met: the first is whose place it
     /// is, the next ones stand in for it.
     pub fn from(&self, place: u32) -> impl Iterator<Item = usize> + '_ {

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde::Serialize;
 
-use super::metrics::{L4_BYTES, L4_CONNECTIONS, L4_CUT, L4_FALLBACKS, L4_OPEN, L4_REFUSED, lock};
+use super::metrics::{
+    L4_BYTES, L4_CONNECTIONS, L4_CUT, L4_FALLBACKS, L4_OPEN, L4_PACKETS, L4_REFUSED, lock,
+};
 use super::{Family, Labels, Text};
 use crate::model::{L4, L4Key};
 
@@ -70,8 +72,29 @@ pub struct L4Counts {
     fallbacks: AtomicU64,
 }
 
-/// Which of a Variant's counts.
-type Value = fn(&L4VariantCounts) -> &AtomicU64;
+/// One of a Variant's counts: what user space carried, and what the kernel did.
+type Value = fn(&L4VariantCounts, &L4Forwarded) -> u64;
+
+/// What the kernel has forwarded for one Variant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct L4Forwarded {
+    /// Connections, and flows of datagrams, that began.
+    pub connections: u64,
+    /// Packets from clients.
+    pub packets_in: u64,
+    /// Their bytes.
+    pub received: u64,
+    /// Packets to clients.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub sent: u64,
+}
+
+/// What the kernel has forwarded, by Service port and Variant.
+pub type Forwarded = BTreeMap<(L4Key, Arc<str>), L4Forwarded>;
+
+/// Reads that.
+type Reader = Box<dyn Fn() -> Forwarded + Send + Sync>;
 
 /// What is counted of one Variant.
 #[derive(Debug, Default)]
@@ -83,8 +106,12 @@ pub struct L4VariantCounts {
 }
 
 /// All counts. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub struct L4Stats(Arc<Mutex<BTreeMap<L4Key, Arc<L4Counts>>>>);
+#[derive(Clone, Default)]
+pub struct L4Stats {
+    table: Arc<Mutex<BTreeMap<L4Key, Arc<L4Counts>>>>,
+    /// None: the kernel forwards nothing.
+    forwarded: Arc<OnceLock<Reader>>,
+}
 
 /// One Variant's counts at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -95,7 +122,7 @@ pub struct L4Shown {
     pub variant: Arc<str>,
     /// How many connections or sessions it was given.
     pub connections: u64,
-    /// How many of them are open.
+    /// How many of them are open in user space; what the kernel forwards is not followed to its end.
     pub open: u64,
     /// Bytes from clients.
     pub received: u64,
@@ -104,9 +131,14 @@ pub struct L4Shown {
 }
 
 impl L4Stats {
+    /// Has what the kernel forwards be counted, too. Only the first call counts.
+    pub fn add_forwarded(&self, read: impl Fn() -> Forwarded + Send + Sync + 'static) {
+        let _only_the_first = self.forwarded.set(Box::new(read));
+    }
+
     /// The counts of a Service port.
     pub fn of(&self, key: &L4Key) -> Arc<L4Counts> {
-        let mut all = lock(&self.0);
+        let mut all = lock(&self.table);
         match all.get(key) {
             Some(counts) => Arc::clone(counts),
             None => Arc::clone(all.entry(key.clone()).or_default()),
@@ -116,7 +148,7 @@ impl L4Stats {
     /// Forgets what is neither there any more nor open.
     pub fn keep(&self, l4: &L4) {
         let there = |key: &L4Key| l4.services.binary_search_by(|it| it.key.cmp(key)).ok();
-        lock(&self.0).retain(|key, counts| {
+        lock(&self.table).retain(|key, counts| {
             let service = there(key).and_then(|index| l4.services.get(index));
             let mut variants = lock(&counts.variants);
             variants.retain(|name, counts| {
@@ -129,53 +161,43 @@ impl L4Stats {
 
     /// All Variants, sorted.
     pub fn shown(&self) -> Vec<L4Shown> {
-        let all = self.all();
-        let shown = all.iter().flat_map(|(key, counts)| {
-            let variants = lock(&counts.variants).clone();
-            variants.into_iter().map(|(variant, counts)| L4Shown {
-                service: key.to_string(),
-                variant,
-                connections: counts.connections.load(Ordering::Relaxed),
-                open: counts.open.load(Ordering::Relaxed),
-                received: counts.received.load(Ordering::Relaxed),
-                sent: counts.sent.load(Ordering::Relaxed),
-            })
+        let (_, variants) = self.all();
+        let shown = variants.iter().map(|it| L4Shown {
+            service: it.key.to_string(),
+            variant: Arc::clone(&it.name),
+            connections: connections(&it.counts, &it.forwarded),
+            open: open(&it.counts, &it.forwarded),
+            received: received(&it.counts, &it.forwarded),
+            sent: sent(&it.counts, &it.forwarded),
         });
         shown.collect()
     }
 
     /// Writes all families.
     pub fn write(&self, text: &mut Text) {
-        let all = self.all();
+        let (all, variants) = self.all();
         if all.is_empty() {
             return;
         }
-        let variants: Vec<_> = all
-            .iter()
-            .flat_map(|(key, counts)| {
-                let variants = lock(&counts.variants).clone();
-                variants
-                    .into_iter()
-                    .map(move |(name, counts)| (key, name, counts))
-            })
-            .collect();
-        let samples: [(&Family, Value, &str); 4] = [
-            (&L4_CONNECTIONS, |it| &it.connections, ""),
-            (&L4_OPEN, |it| &it.open, ""),
-            (&L4_BYTES, |it| &it.received, "in"),
-            (&L4_BYTES, |it| &it.sent, "out"),
+        let samples: [(&Family, Value, &str); 6] = [
+            (&L4_CONNECTIONS, connections, ""),
+            (&L4_OPEN, open, ""),
+            (&L4_BYTES, received, "in"),
+            (&L4_BYTES, sent, "out"),
+            (&L4_PACKETS, |_, it| it.packets_in, "in"),
+            (&L4_PACKETS, |_, it| it.packets_out, "out"),
         ];
         for (family, value, direction) in samples {
             if direction != "out" {
                 text.family(family);
             }
-            for (key, name, counts) in &variants {
-                let mut labels = labels(family, text, key);
-                labels.push("variant", name);
+            for it in &variants {
+                let mut labels = labels(family, text, &it.key);
+                labels.push("variant", &it.name);
                 if !direction.is_empty() {
                     labels.push("direction", direction);
                 }
-                text.sample(family, &labels, value(counts).load(Ordering::Relaxed));
+                text.sample(family, &labels, value(&it.counts, &it.forwarded));
             }
         }
         reasons(text, &L4_FALLBACKS, &all, |counts| {
@@ -197,12 +219,55 @@ impl L4Stats {
         });
     }
 
-    fn all(&self) -> Vec<(L4Key, Arc<L4Counts>)> {
-        let all = lock(&self.0);
-        all.iter()
+    /// All Service ports, and all their Variants.
+    fn all(&self) -> (Vec<(L4Key, Arc<L4Counts>)>, Vec<VariantShown>) {
+        let forwarded = self.forwarded.get().map(|read| read()).unwrap_or_default();
+        for (key, variant) in forwarded.keys() {
+            self.of(key).variant(variant);
+        }
+        let all = lock(&self.table);
+        let all: Vec<_> = all
+            .iter()
             .map(|(key, it)| (key.clone(), Arc::clone(it)))
-            .collect()
+            .collect();
+        let mut variants = Vec::new();
+        for (key, counts) in &all {
+            for (name, counts) in lock(&counts.variants).iter() {
+                let place = (key.clone(), Arc::clone(name));
+                variants.push(VariantShown {
+                    forwarded: forwarded.get(&place).copied().unwrap_or_default(),
+                    key: place.0,
+                    name: place.1,
+                    counts: Arc::clone(counts),
+                });
+            }
+        }
+        (all, variants)
     }
+}
+
+/// One Variant with its counts.
+struct VariantShown {
+    key: L4Key,
+    name: Arc<str>,
+    counts: Arc<L4VariantCounts>,
+    forwarded: L4Forwarded,
+}
+
+fn connections(counts: &L4VariantCounts, forwarded: &L4Forwarded) -> u64 {
+    counts.connections.load(Ordering::Relaxed) + forwarded.connections
+}
+
+fn open(counts: &L4VariantCounts, _forwarded: &L4Forwarded) -> u64 {
+    counts.open.load(Ordering::Relaxed)
+}
+
+fn received(counts: &L4VariantCounts, forwarded: &L4Forwarded) -> u64 {
+    counts.received.load(Ordering::Relaxed) + forwarded.received
+}
+
+fn sent(counts: &L4VariantCounts, forwarded: &L4Forwarded) -> u64 {
+    counts.sent.load(Ordering::Relaxed) + forwarded.sent
 }
 
 /// What never happened is left out.
@@ -244,14 +309,18 @@ pub(crate) fn labels(family: &Family, text: &Text, key: &L4Key) -> Labels {
 impl L4Counts {
     /// A connection that is given to a Variant, open until the guard is dropped.
     pub fn begin(&self, variant: &Arc<str>) -> L4Guard {
-        let mut variants = lock(&self.variants);
-        let counts = match variants.get(variant) {
-            Some(counts) => Arc::clone(counts),
-            None => Arc::clone(variants.entry(Arc::clone(variant)).or_default()),
-        };
+        let counts = self.variant(variant);
         counts.connections.fetch_add(1, Ordering::Relaxed);
         counts.open.fetch_add(1, Ordering::Relaxed);
         L4Guard(counts)
+    }
+
+    fn variant(&self, variant: &Arc<str>) -> Arc<L4VariantCounts> {
+        let mut variants = lock(&self.variants);
+        match variants.get(variant) {
+            Some(counts) => Arc::clone(counts),
+            None => Arc::clone(variants.entry(Arc::clone(variant)).or_default()),
+        }
     }
 
     /// Counts one that got no Endpoint.

@@ -25,6 +25,14 @@ pub const FLAGS: &[(&str, &str, &str, &str)] = &[
         "maybe",
         "auto, on, off",
     ),
+    ("--l4-xdp", "SPLITTER_L4_XDP", "maybe", "true, false"),
+    (
+        "--l4-nat-ports",
+        "SPLITTER_L4_NAT_PORTS",
+        "65535-61000",
+        "such as 61000-65535",
+    ),
+    ("--l4-flow-limit", "SPLITTER_L4_FLOW_LIMIT", "0", "or off"),
     ("--interface", "SPLITTER_INTERFACE", "a/b", "such as eth0"),
     ("--xdp-mode", "SPLITTER_XDP_MODE", "fast", "native, generic"),
     (

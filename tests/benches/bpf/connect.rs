@@ -6,7 +6,9 @@ use std::thread;
 use std::time::Instant;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use splitter::dataplane::{HookMode, Kernel, KernelOptions, SlotContent, SlotOp, connect_plan};
+use splitter::dataplane::{
+    BalanceOptions, HookMode, Kernel, KernelOptions, SlotContent, SlotOp, connect_plan,
+};
 use splitter::model::{
     L4, L4Endpoint, L4Key, L4Scope, L4Service, L4SplitBy, L4State, L4Variant, Transport,
 };
@@ -38,6 +40,7 @@ pub fn run() {
         beside: None,
         hooks: HookMode::On,
         cgroup: Some(cgroup.path().to_owned()),
+        balance: BalanceOptions::default(),
     };
     let mut kernel = node.run(|| Kernel::load(&options)).unwrap();
     let content = SlotContent::new([(50, 0), (50, 1)]);

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "the figures are what it is for")]
 
 mod connect;
+mod forward;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -36,6 +37,7 @@ fn main() {
     limited(&mut loaded, pass.as_fd());
     steer(&mut loaded);
     drop(loaded);
+    forward::run(pass.as_fd());
     connect::run();
 }
 

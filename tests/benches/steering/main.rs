@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stdout, reason = "the figures are what it is for")]
 
+mod forward;
 mod isolation;
 mod load;
 mod rate;
@@ -28,6 +29,9 @@ fn main() {
     }
     if is_chosen("rate") {
         rate::run(rounds);
+    }
+    if is_chosen("forward") {
+        forward::run(rounds);
     }
     if is_chosen("isolation") {
         isolation::run(rounds);

@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use splitter::dataplane::{Counts, HookMode, Kernel, KernelOptions, Policy, Ranges, XdpKind};
+use splitter::dataplane::{
+    BalanceOptions, Counts, HookMode, Kernel, KernelOptions, Policy, Ranges, XdpKind,
+};
+use splitter_common::Limit;
 
 use super::{BpfFs, Nodes};
 
@@ -77,6 +80,11 @@ impl Loaded {
             beside: None,
             hooks: HookMode::Off,
             cgroup: None,
+            // A test begins more flows at once than a flood.
+            balance: BalanceOptions {
+                new_flows: Limit::default(),
+                ..BalanceOptions::default()
+            },
         };
         let kernel = nodes.node.run(|| Kernel::load(&options));
         let mut loaded = Loaded {

@@ -2,6 +2,7 @@
 
 pub mod cgroup;
 pub mod figures;
+pub mod forwarder;
 pub mod kernel;
 pub mod load;
 pub mod mount;

@@ -255,6 +255,40 @@ impl Nodes {
         nodes
     }
 
+    /// A host behind the client outside, which is its router: the way there takes packets of `mtu` bytes,
+    /// which the host does not tell.
+    ///
+    /// # Panics
+    /// Without the rights.
+    pub fn behind(&self, mtu: u32) -> Namespace {
+        let Nodes { out, node, .. } = self;
+        let far = Namespace::new("far");
+        out.ip(&format!(
+            "link add narrow type veth peer name eth0 netns {}",
+            far.name
+        ));
+        address(out, "narrow", &["198.51.100.1/24", "2001:db8:9::1/64"]);
+        address(&far, "eth0", &["198.51.100.7/24", "2001:db8:9::7/64"]);
+        // Of the route, as a veth would drop what is longer than its own in either direction.
+        out.ip(&format!(
+            "route add 198.51.100.7/32 dev narrow mtu lock {mtu}"
+        ));
+        out.ip(&format!(
+            "-6 route add 2001:db8:9::7/128 dev narrow mtu {mtu}"
+        ));
+        far.ip("route add default via 198.51.100.1");
+        far.ip("-6 route add default via 2001:db8:9::1");
+        node.ip("route add 198.51.100.0/24 via 203.0.113.2");
+        node.ip("-6 route add 2001:db8:9::/64 via 2001:db8::2");
+        out.run(|| {
+            for family in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+                let path = format!("/proc/sys/net/{family}");
+                std::fs::write(path, "1").unwrap_or_else(|error| panic!("{family}: {error}"));
+            }
+        });
+        far
+    }
+
     /// Has the client outside send whole checksums: a veth leaves them to a NIC that is not there,
     /// and a packet that XDP moves to another CPU needs its own.
     ///

@@ -1,5 +1,6 @@
 //! The kernel programs in the kernel. Needs root, and fails without.
 
+mod balance;
 mod classes;
 mod connect;
 mod ingress;

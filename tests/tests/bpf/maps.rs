@@ -36,7 +36,7 @@ fn dump(loaded: &Loaded, map: &str) -> String {
     command("bpftool", &["map", "dump", "pinned", &path(loaded, map)])
 }
 
-const MAPS: [&str; 22] = [
+const MAPS: [&str; 32] = [
     "config",
     "cidr4",
     "cidr6",
@@ -59,6 +59,16 @@ const MAPS: [&str; 22] = [
     "l4_turns",
     "l4_counts",
     "l4_asked",
+    "l4_settings",
+    "l4_ports",
+    "l4_fronts",
+    "l4_balanced",
+    "l4_rings",
+    "l4_targets",
+    "l4_flows",
+    "l4_fragments",
+    "l4_traffic",
+    "l4_work",
 ];
 
 #[test]

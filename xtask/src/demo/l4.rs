@@ -20,8 +20,8 @@ const ALLOWED: u32 = 10;
 /// How long anything may take that is waited for; far more than it does.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-const STABLE: &[u8; 4] = b"main";
-const CANARY: &[u8; 4] = b"next";
+pub(super) const STABLE: &[u8; 4] = b"main";
+pub(super) const CANARY: &[u8; 4] = b"next";
 
 /// Everything that runs; splitter is dropped before its backends.
 struct Stage {
@@ -50,7 +50,7 @@ pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
     }
     let mut rows = vec![stage.tcp(10, interrupt)?, stage.udp(10, interrupt)?];
     stage.write(50)?;
-    stage.await_weight(50, interrupt)?;
+    await_weight(stage.splitter.admin(), 50, interrupt)?;
     rows.push(stage.tcp(50, interrupt)?);
     let stayed = kept
         .iter_mut()
@@ -80,10 +80,10 @@ pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
 }
 
 /// A connection, and who answered it.
-type Kept = (TcpStream, [u8; 4]);
+pub(super) type Kept = (TcpStream, [u8; 4]);
 
 /// Whether a connection has its backend still: it sends back what it gets.
-fn still((stream, _): &mut Kept) -> Result<bool> {
+pub(super) fn still((stream, _): &mut Kept) -> Result<bool> {
     stream.write_all(b"ping")?;
     let mut answer = [0; 4];
     stream.read_exact(&mut answer)?;
@@ -126,11 +126,7 @@ impl Stage {
 
     fn connect(&self) -> Result<Kept> {
         let [port, _] = self.ports;
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut name = [0; 4];
-        stream.read_exact(&mut name)?;
-        Ok((stream, name))
+        connect(([127, 0, 0, 1], port).into())
     }
 
     fn tcp(&self, weight: u32, interrupt: &Interrupt) -> Result<Row> {
@@ -142,41 +138,58 @@ impl Stage {
     fn udp(&self, weight: u32, interrupt: &Interrupt) -> Result<Row> {
         let [_, port] = self.ports;
         row("service/demo/dns (UDP)", weight, interrupt, || {
-            let socket = UdpSocket::bind("127.0.0.1:0")?;
-            socket.connect(("127.0.0.1", port))?;
-            socket.set_read_timeout(Some(PATIENCE))?;
-            socket.send(b"?")?;
-            let mut name = [0; 4];
-            socket.recv(&mut name)?;
-            Ok(name)
+            ask(([127, 0, 0, 1], port).into())
         })
-    }
-
-    /// Waits until the weight of the manifests is in force, as the instance says.
-    fn await_weight(&self, weight: u32, interrupt: &Interrupt) -> Result<()> {
-        let wanted = format!("port=\"5432\",protocol=\"TCP\",variant=\"next\"}} {weight}");
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            interrupt.check()?;
-            let mut stream = TcpStream::connect(self.splitter.admin())?;
-            stream
-                .write_all(b"GET /metrics HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n")?;
-            let mut page = String::new();
-            stream.read_to_string(&mut page)?;
-            let mut lines = page.lines();
-            let found = |line: &str| {
-                line.starts_with("splitter_l4_variant_weight") && line.ends_with(&wanted)
-            };
-            if lines.any(found) {
-                return Ok(());
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        bail!("the weight {weight} is not in force after {PATIENCE:?}")
     }
 }
 
-fn row(
+/// Connects, and hears who answers.
+pub(super) fn connect(to: SocketAddr) -> Result<Kept> {
+    let mut stream = TcpStream::connect(to)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut name = [0; 4];
+    stream.read_exact(&mut name)?;
+    Ok((stream, name))
+}
+
+/// Sends a datagram, and hears who answers.
+pub(super) fn ask(to: SocketAddr) -> Result<[u8; 4]> {
+    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+    socket.connect(to)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.send(b"?")?;
+    let mut name = [0; 4];
+    socket.recv(&mut name)?;
+    Ok(name)
+}
+
+/// An instance's metrics.
+pub(super) fn metrics(admin: SocketAddr) -> Result<String> {
+    let mut stream = TcpStream::connect(admin)?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n")?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page)?;
+    Ok(page)
+}
+
+/// Waits until the weight of the manifests is in force, as the instance says.
+pub(super) fn await_weight(admin: SocketAddr, weight: u32, interrupt: &Interrupt) -> Result<()> {
+    let wanted = format!("port=\"5432\",protocol=\"TCP\",variant=\"next\"}} {weight}");
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        interrupt.check()?;
+        let page = metrics(admin)?;
+        let found =
+            |line: &str| line.starts_with("splitter_l4_variant_weight") && line.ends_with(&wanted);
+        if page.lines().any(found) {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    bail!("the weight {weight} is not in force after {PATIENCE:?}")
+}
+
+pub(super) fn row(
     service: &str,
     weight: u32,
     interrupt: &Interrupt,
@@ -203,7 +216,7 @@ fn row(
     })
 }
 
-fn write(
+pub(super) fn write(
     dir: &tempfile::TempDir,
     [tcp, udp]: [u16; 2],
     [tcp_backends, udp_backends]: [[SocketAddr; 2]; 2],
@@ -263,6 +276,12 @@ pub(super) fn serve_tcp(listener: TcpListener, name: &'static [u8; 4]) {
 fn udp_backend(name: &'static [u8; 4]) -> Result<SocketAddr> {
     let socket = UdpSocket::bind("127.0.0.1:0").context("cannot start a backend")?;
     let addr = socket.local_addr()?;
+    serve_udp(socket, name);
+    Ok(addr)
+}
+
+/// Answers each datagram with a name.
+pub(super) fn serve_udp(socket: UdpSocket, name: &'static [u8; 4]) {
     thread::spawn(move || {
         let mut data = [0; 1500];
         while let Ok((_, from)) = socket.recv_from(&mut data) {
@@ -270,5 +289,4 @@ fn udp_backend(name: &'static [u8; 4]) -> Result<SocketAddr> {
             let _ = socket.send_to(name, from);
         }
     });
-    Ok(addr)
 }

@@ -9,6 +9,7 @@ mod cases;
 mod client;
 mod connect;
 mod dump;
+mod forward;
 mod instance;
 mod interrupt;
 mod l4;
@@ -93,6 +94,7 @@ fn show(args: &DemoArgs, interrupt: &Interrupt) -> Result<usize> {
     steering::show(&mut report, interrupt)?;
     access::show(&mut report, interrupt)?;
     l4::show(&mut report, interrupt)?;
+    forward::show(&mut report, interrupt)?;
     connect::show(&mut report, interrupt)?;
     split::show(&mut report, interrupt, args.stay)?;
     Ok(report.failed())

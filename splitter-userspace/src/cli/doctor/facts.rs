@@ -10,10 +10,11 @@ use crate::dataplane::{
 };
 
 /// The sysctls that are looked at. Those of `net.ipv4` belong to the network namespace.
-pub const SYSCTLS: [&str; 10] = [
+pub const SYSCTLS: [&str; 11] = [
     "net.core.bpf_jit_enable",
     "net.core.netdev_max_backlog",
     "net.core.somaxconn",
+    "net.ipv4.ip_forward",
     "net.ipv4.ip_local_port_range",
     "net.ipv4.tcp_max_syn_backlog",
     "net.ipv4.tcp_rmem",

@@ -11,8 +11,9 @@ const OTHER_FILES: u64 = 512;
 /// Ports that are enough for most: the kernel's default has 28,232.
 const PORTS: u64 = 28_000;
 
-/// The range that collides with neither node ports (30000 to 32767) nor ours.
-const PORT_RANGE: &str = "32768 65535";
+/// The range that collides neither with node ports (30000 to 32767) nor with those that XDP uses
+/// (`--l4-nat-ports`); the kernel's default.
+const PORT_RANGE: &str = "32768 60999";
 
 /// The least that the largest TCP buffers should be, in bytes: the kernel's defaults.
 const BUFFERS: [(&str, u64); 2] = [
@@ -269,4 +270,4 @@ fn cryptography(cpu: &[String]) -> Line {
 #[cfg(test)]
 #[path = "limits_tests.rs"]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-mod tests;
+pub(super) mod tests;

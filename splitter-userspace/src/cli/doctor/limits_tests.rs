@@ -4,7 +4,7 @@ use super::*;
 use crate::cli::{Cli, Command};
 
 /// A node on which all is well.
-fn facts() -> Facts {
+pub(in super::super) fn facts() -> Facts {
     let sysctls = [
         ("net.core.netdev_max_backlog", "1000"),
         ("net.core.somaxconn", "4096"),
@@ -27,7 +27,7 @@ fn facts() -> Facts {
     }
 }
 
-fn settings(flags: &[&str]) -> Settings {
+pub(in super::super) fn settings(flags: &[&str]) -> Settings {
     let flags = ["splitter", "run", "--manifests=m", "--workers=2"]
         .iter()
         .chain(flags);
@@ -66,7 +66,7 @@ fn each_sysctl_that_is_too_low_is_raised_and_none_is_lowered() {
     let cases = [
         ("net.core.netdev_max_backlog", "300", "1000"),
         ("net.core.somaxconn", "128", "4096"),
-        ("net.ipv4.ip_local_port_range", "40000 50000", "32768 65535"),
+        ("net.ipv4.ip_local_port_range", "40000 50000", "32768 60999"),
         ("net.ipv4.tcp_max_syn_backlog", "512", "4096"),
         ("net.ipv4.tcp_rmem", "4096 87380 1000", "4096 87380 6291456"),
         ("net.ipv4.tcp_syncookies", "0", "1"),

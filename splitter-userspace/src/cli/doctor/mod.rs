@@ -2,6 +2,7 @@
 
 mod facts;
 mod fix;
+mod forwarding;
 mod kernel;
 mod limits;
 mod line;
@@ -70,6 +71,7 @@ fn judge(facts: &Facts, settings: &Settings) -> Vec<Line> {
     [
         kernel::judge(facts, settings),
         limits::judge(facts, settings),
+        forwarding::judge(facts, settings),
     ]
     .concat()
 }

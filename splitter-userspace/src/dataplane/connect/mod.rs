@@ -10,7 +10,8 @@ mod tables;
 pub use counts::ConnectCounter;
 pub use hooks::{HookMode, HookState};
 pub(super) use hooks::{Hooks, PROGRAMS, others};
+pub(super) use plan::key;
 pub use plan::{ConnectPlan, PlannedConnect, connect_plan};
-pub(super) use tables::{ConnectTables, share_asked};
+pub(super) use tables::{ConnectTables, share, share_asked};
 
 pub(super) use cgroup::Cgroup;

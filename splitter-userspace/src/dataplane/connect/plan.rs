@@ -108,7 +108,7 @@ fn key_of(service: &L4Service, addr: IpAddr) -> AddressKey {
 }
 
 /// An address and port as it is in maps.
-pub(super) fn key(transport: Transport, addr: SocketAddr) -> AddressKey {
+pub(in super::super) fn key(transport: Transport, addr: SocketAddr) -> AddressKey {
     let protocol = match transport {
         Transport::Tcp => PROTO_TCP,
         Transport::Udp => PROTO_UDP,

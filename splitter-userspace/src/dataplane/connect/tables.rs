@@ -251,10 +251,15 @@ fn clear<K: Pod, V: Pod>(
 }
 
 /// Has a successor use the map of what sockets have asked for, so that those which are open still see what
-/// they asked for. One of another layout stays where it is.
+/// they asked for.
 pub fn share_asked(from: &Path, to: &Path) -> Result<(), DataplaneError> {
-    let spec = MAPS.iter().find(|spec| spec.name == ASKED);
-    let (old, new) = (from.join(ASKED), to.join(ASKED));
+    share(ASKED, from, to)
+}
+
+/// Has a successor use a map of the instance that it takes over. One of another layout stays where it is.
+pub fn share(name: &str, from: &Path, to: &Path) -> Result<(), DataplaneError> {
+    let spec = MAPS.iter().find(|spec| spec.name == name);
+    let (old, new) = (from.join(name), to.join(name));
     let fits = spec.is_some_and(|spec| matches!(spec.pinned_difference(from), Ok(None)));
     if !fits || !old.exists() {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The ports of the node as they are opened and closed: on the control thread, which has the right to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
@@ -40,6 +40,11 @@ impl L4Ports {
             workers: workers.max(1),
             open: watch::Sender::new(Open::default()),
         }
+    }
+
+    /// The ports that are open now.
+    pub fn open_now(&self) -> BTreeSet<PortKey> {
+        self.open.borrow().keys().copied().collect()
     }
 
     /// What workers follow.

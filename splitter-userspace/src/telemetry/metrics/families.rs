@@ -282,6 +282,26 @@ pub(crate) const L4_BYTES: Family = Family::counter(
     "splitter_l4_bytes_total",
     "Bytes carried, by Service port, variant and direction (in from clients, out to them)",
 );
+/// Packets that XDP forwarded, with the same labels.
+pub(crate) const L4_PACKETS: Family = Family::counter(
+    "splitter_l4_packets_total",
+    "Packets forwarded by XDP, by Service port, variant and direction",
+);
+/// Packets for such ports that XDP saw, by class and reason.
+pub const L4_XDP: Family = Family::counter(
+    "splitter_l4_xdp_packets_total",
+    "Packets for TCP and UDP services that XDP forwarded or left to user space, by class and reason",
+);
+/// What could not be written for XDP to forward by.
+pub const L4_XDP_FAILURES: Family = Family::counter(
+    "splitter_l4_xdp_failures_total",
+    "Writes to the maps of forwarding that failed; they are tried again every 5 seconds",
+);
+/// Whether XDP forwards.
+pub const L4_XDP_STATE: Family = Family::gauge(
+    "splitter_l4_xdp",
+    "Whether XDP forwards what TCP and UDP services get: 1 for the state that holds",
+);
 /// Connections that a canary without an Endpoint left to stable, with the same labels but `variant`.
 pub(crate) const L4_FALLBACKS: Family = Family::counter(
     "splitter_l4_fallbacks_total",

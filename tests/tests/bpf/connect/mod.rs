@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::thread;
 
 use splitter::dataplane::{
-    ConnectPlan, HookMode, HookState, Kernel, KernelOptions, SlotContent, SlotOp, connect_plan,
+    BalanceOptions, ConnectPlan, HookMode, HookState, Kernel, KernelOptions, SlotContent, SlotOp,
+    connect_plan,
 };
 use splitter::model::{
     L4, L4Endpoint, L4Key, L4Scope, L4Service, L4SplitBy, L4State, L4Variant, Transport,
@@ -47,6 +48,7 @@ fn options(pins: &BpfFs, cgroup: &Cgroup, hooks: HookMode) -> KernelOptions {
         beside: None,
         hooks,
         cgroup: Some(cgroup.path().to_owned()),
+        balance: BalanceOptions::default(),
     }
 }
 

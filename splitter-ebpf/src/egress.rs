@@ -1,0 +1,102 @@
+//! On the way out of a NIC: answers of Endpoints on this node get back the address that was asked.
+
+use aya_ebpf::bindings::TC_ACT_PIPE;
+use aya_ebpf::macros::classifier;
+use aya_ebpf::programs::TcContext;
+use splitter_common::{BalanceReason, NO_CLASS};
+use splitter_ebpf::balance::answer;
+use splitter_ebpf::head::{Head, Piece, Source};
+use splitter_ebpf::parse::Packet;
+
+use crate::balancing::{Tables, is_on, work};
+use crate::maps::count;
+
+/// The headers of the longest packet that is looked at: Ethernet, IPv6, TCP.
+const HEADERS: u32 = 14 + 40 + 20;
+
+/// On each NIC.
+#[classifier]
+fn egress(context: TcContext) -> i32 {
+    if is_on() {
+        translate(&context);
+    }
+    TC_ACT_PIPE
+}
+
+#[inline(always)]
+fn translate(context: &TcContext) {
+    let length = context.len();
+    let wanted = if length < HEADERS { length } else { HEADERS };
+    if context.data() + wanted as usize > context.data_end() && context.pull_data(wanted).is_err() {
+        return;
+    }
+    let Some(work) = work(1) else {
+        return;
+    };
+    let Some(head) = Head::of(&SkbPacket(context)) else {
+        return;
+    };
+    work.head = head;
+    let tables = Tables {
+        context: context.skb.skb.cast(),
+        ifindex: 0,
+    };
+    if !answer(&tables, u64::from(length), work) {
+        return;
+    }
+    let to = Source::of(&work.head, &work.record.ends);
+    if put(context, &head, &to).is_some() {
+        count(NO_CLASS, BalanceReason::Reply.code(), u64::from(length));
+    }
+}
+
+/// Puts another source in a packet. The helpers know whether its checksum is still to be made by the NIC.
+#[inline(always)]
+fn put(context: &TcContext, head: &Head, to: &Source) -> Option<()> {
+    const PSEUDO: u64 = 1 << 4;
+    const MAY_BE_NONE: u64 = 1 << 5;
+    let may_be_none = if head.tcp { 0 } else { MAY_BE_NONE };
+    let checksum = head.checksum_at();
+    let addresses = u64::from(to.addresses);
+    let skb = &context.skb;
+    if !head.is(Piece::Later) {
+        skb.l4_csum_replace(checksum, 0, addresses, PSEUDO | may_be_none)
+            .ok()?;
+        skb.l4_csum_replace(checksum, 0, u64::from(to.ports), may_be_none)
+            .ok()?;
+        skb.store(head.transport_at(), &to.port, 0).ok()?;
+    }
+    match head.v6 {
+        true => skb.store(head.source_at(), &to.addr, 0).ok(),
+        false => {
+            skb.l3_csum_replace(14 + 10, 0, addresses, 0).ok()?;
+            skb.store(head.source_at(), &to.addr[0], 0).ok()
+        }
+    }
+}
+
+/// The packet of a program for traffic control.
+struct SkbPacket<'a>(&'a TcContext);
+
+impl Packet for SkbPacket<'_> {
+    #[inline(always)]
+    fn words<const N: usize>(&self, at: usize) -> Option<&[u16; N]> {
+        let start = self.0.data() + at;
+        if start + size_of::<[u16; N]>() > self.0.data_end() {
+            return None;
+        }
+        // SAFETY: the bytes lie within the packet, which is not changed while they are read. `at` is even,
+        // and the kernel starts packets at an even address.
+        Some(unsafe { &*(start as *const [u16; N]) })
+    }
+
+    #[inline(always)]
+    fn size(&self) -> u64 {
+        u64::from(self.0.len())
+    }
+
+    #[inline(always)]
+    fn first_piece(&self) -> u64 {
+        (self.0.data_end() - self.0.data()) as u64
+    }
+}
