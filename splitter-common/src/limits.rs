@@ -66,7 +66,7 @@ pub const MAX_FRONTS: u32 = 65_536;
 pub const MAX_TARGETS: u32 = 65_536;
 
 /// Parts of rings, of [`crate::RING_PART`] places each, for all Variants of all of these.
-pub const MAX_RING_PARTS: u32 = 131_072;
+pub const MAX_RING_PARTS: u32 = 262_144;
 
 /// Variants that are counted.
 pub const MAX_TRAFFIC: u32 = 16_384;

@@ -3,11 +3,10 @@
 //!
 //! A kernel program needs only the finished ring: a place is one look at an array.
 
-/// Places of a ring, for as long as that is a hundred for each Endpoint: a prime.
-pub const SMALL: u32 = 4093;
-
-/// Places of a ring with more Endpoints: a prime.
-pub const LARGE: u32 = 65_521;
+/// Places of a ring: the first of these primes that has a hundred for each Endpoint, or the last. Few sizes,
+/// as a ring of another size is another ring; and a small one, as most Services have few Endpoints and each
+/// ring takes memory of the kernel.
+pub const SIZES: [u32; 3] = [509, 4093, 65_521];
 
 /// What holds a place of an Endpoint's order on the ring.
 struct Turn {
@@ -33,12 +32,12 @@ impl Ring {
     /// past the 65,536th.
     pub fn of(endpoints: &[(u64, u32)]) -> Self {
         let used = endpoints.iter().filter(|(_, weight)| *weight > 0).count();
-        let size = match used {
-            0 => return Ring::default(),
-            _ if used as u32 <= SMALL / 100 => SMALL,
-            _ => LARGE,
-        };
-        Self::with_size(endpoints, size)
+        if used == 0 {
+            return Ring::default();
+        }
+        let fits = SIZES.into_iter().find(|size| used <= *size as usize / 100);
+        let [.., largest] = SIZES;
+        Self::with_size(endpoints, fits.unwrap_or(largest))
     }
 
     /// A ring of `size` places, which must be a prime above 2, so that each order meets every place.

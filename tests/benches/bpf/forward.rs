@@ -22,6 +22,7 @@ pub fn run(pass: BorrowedFd<'_>) {
     println!("\nns a packet of TCP over IPv4 above one that only passes; forwarded by XDP");
     for services in [1, 10_000] {
         let forwarder = place(services);
+        let _attached = super::attach(&forwarder.loaded, pass);
         let known = packet(40_000, 0x10);
         // The flow has to be there.
         let _first = once(&forwarder, &packet(40_000, 2));
@@ -49,6 +50,7 @@ pub fn run(pass: BorrowedFd<'_>) {
         );
     }
     let forwarder = place(1);
+    let _attached = super::attach(&forwarder.loaded, pass);
     let packets: Vec<_> = (1..=FLOWS as u16)
         .map(|port| [packet(port, 2), packet(port, 0x10)])
         .collect();
@@ -116,13 +118,12 @@ fn objects(services: u16) -> L4 {
     let made = all.clone().map(|number| {
         let name = format!("s{number:05}");
         let mut it = (*service(&name, Transport::Tcp, L4SplitBy::Connection)).clone();
-        for variant in &mut it.variants {
-            variant.endpoints = [L4Endpoint {
-                addr: SocketAddr::from(([203, 0, 113, 1], port(number))),
-                state: L4State::Ready,
-            }]
-            .into();
-        }
+        it.variants.truncate(1);
+        it.variants[0].endpoints = [L4Endpoint {
+            addr: SocketAddr::from(([203, 0, 113, 1], port(number))),
+            state: L4State::Ready,
+        }]
+        .into();
         Arc::new(it)
     });
     L4 {

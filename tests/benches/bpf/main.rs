@@ -9,7 +9,7 @@ mod connect;
 mod forward;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use splitter::dataplane::{Cidr, Policy, Ranges, interfaces};
 use splitter_common::{Fallback, Limit, Pool, Spoof, SpoofAction};
@@ -24,21 +24,25 @@ const REPEAT: u32 = 50_000;
 fn main() {
     let pass = run::pass_program().unwrap();
     let mut loaded = Loaded::quiet(&Policy::default());
-    let attach = || {
-        let all = interfaces().unwrap();
-        let other = all.iter().find(|other| other.name == "cali0").unwrap();
-        run::attach_xdp(pass.as_fd(), other.index).unwrap()
-    };
-    let _attached = loaded.nodes.node.run(attach);
+    let attached = attach(&loaded, pass.as_fd());
     println!("ns a packet, best of {ROUNDS} x {REPEAT}; 64-byte TCP SYN (IPv6: 74)");
     println!("(beside it, in turn with it: an XDP program that only passes)");
     few(&mut loaded, pass.as_fd());
     many(&mut loaded, pass.as_fd());
     limited(&mut loaded, pass.as_fd());
     steer(&mut loaded);
-    drop(loaded);
+    drop((attached, loaded));
     forward::run(pass.as_fd());
     connect::run();
+}
+
+/// Attaches a program to another interface of the node: until it is, each of its runs takes the long way.
+fn attach(loaded: &Loaded, program: BorrowedFd<'_>) -> OwnedFd {
+    loaded.nodes.node.run(|| {
+        let all = interfaces().unwrap();
+        let other = all.iter().find(|other| other.name == "cali0").unwrap();
+        run::attach_xdp(program, other.index).unwrap()
+    })
 }
 
 /// 16 prefixes.

@@ -222,7 +222,7 @@ fn haproxy(nodes: &Nodes) -> Option<Peer> {
         )
     };
     let config = format!(
-        "global\n  nbthread 1\n  maxconn 20000\ndefaults\n  mode tcp\n  option splice-auto\n  timeout connect 5s\n  \
+        "global\n  nbthread 1\n  maxconn 5000\ndefaults\n  mode tcp\n  option splice-auto\n  timeout connect 5s\n  \
          timeout client 30s\n  timeout server 30s\n{}{}",
         listen(0),
         listen(1)
@@ -244,7 +244,7 @@ fn nginx(nodes: &Nodes) -> Option<Peer> {
     };
     let config = format!(
         "load_module {module};\ndaemon off;\nworker_processes 1;\npid /dev/null;\nerror_log /dev/null;\n\
-         events {{ worker_connections 20000; }}\nstream {{\n{}{}}}\n",
+         events {{ worker_connections 5000; }}\nstream {{\n{}{}}}\n",
         server(0),
         server(1)
     );
@@ -254,7 +254,7 @@ fn nginx(nodes: &Nodes) -> Option<Peer> {
 fn nftables(nodes: &Nodes) -> bool {
     let rules = "table ip t {\n map m { type inet_service : ipv4_addr . inet_service; elements = { \
                  5432 : 10.244.0.7 . 5001, 5433 : 10.244.0.7 . 5002 } }\n chain c { type nat hook prerouting \
-                 priority dstnat; ip daddr 203.0.113.1 dnat ip to tcp dport map @m; } }\n";
+                 priority dstnat; ip daddr 203.0.113.1 dnat ip addr . port to tcp dport map @m; } }\n";
     let path = std::env::temp_dir().join(format!("splitter-bench-{}-nft", std::process::id()));
     fs::write(&path, rules).unwrap();
     let mut command = Command::new("nft");
