@@ -42,7 +42,7 @@ impl Forwards {
             state: Forwarding::Off,
             failing: false,
             failures: registry.counter(&L4_XDP_FAILURES, &[]),
-            gauges: ["off", "no-xdp", "old-kernel", "remote-only", "on"].map(gauge),
+            gauges: ["off", "no-xdp", "unable", "remote-only", "on"].map(gauge),
         }
     }
 }
@@ -144,7 +144,7 @@ fn name(state: &Forwarding) -> &'static str {
     match state {
         Forwarding::Off => "off",
         Forwarding::NoXdp => "no-xdp",
-        Forwarding::OldKernel => "old-kernel",
+        Forwarding::Unable { .. } => "unable",
         Forwarding::On {
             no_local: Some(_), ..
         } => "remote-only",
@@ -156,8 +156,8 @@ fn told(state: &Forwarding) -> String {
     match state {
         Forwarding::Off => "XDP forwards nothing of TCP and UDP services".to_owned(),
         Forwarding::NoXdp => "no NIC has XDP: user space serves TCP and UDP services".to_owned(),
-        Forwarding::OldKernel => {
-            "the kernel is older than 6.6: user space serves TCP and UDP services".to_owned()
+        Forwarding::Unable { why } => {
+            format!("the kernel does not forward ({why}): user space serves TCP and UDP services")
         }
         Forwarding::On { no_local, own } => {
             let own: Vec<_> = own.iter().map(ToString::to_string).collect();

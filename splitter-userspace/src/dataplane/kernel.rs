@@ -98,6 +98,8 @@ pub struct Kernel {
     pub forwarded: Arc<TrafficReader>,
     balanced: BalanceTables,
     balance: BalanceOptions,
+    /// Why the programs cannot forward, if so.
+    unable: Option<String>,
     egress: Egress,
     /// Whether any Service is split where processes connect.
     split: bool,
@@ -140,17 +142,10 @@ impl Kernel {
             tracing::warn!(%error, "open sockets will see who they were given, and not whom they asked");
         }
         balance::share(beside.as_deref(), dir.path());
-        let forwards =
-            options.xdp.is_some() && options.balance.on && balance::is_new_enough(&release());
-        let mut ebpf = open(object, Some(dir.path()), forwards)?;
-        check(&Maps(&mut ebpf), dir.path())?;
         // Before any map is taken: the code names maps by descriptors, which must be open still.
-        let mut programs = vec![load(&mut ebpf, "steer")?];
-        if options.xdp.is_some() {
-            programs.push(load(&mut ebpf, "ingress")?);
-        }
+        let (mut ebpf, mut programs, unable) = balance::police(object, options, dir.path())?;
         let hooks = hooks::load(&mut ebpf, options, &mut programs);
-        let egress = balance::load(&mut ebpf, options, &mut programs);
+        let egress = balance::load(&mut ebpf, options, &mut programs, unable.is_none());
         let mut maps = Maps(&mut ebpf);
         let splits_id = maps.id("splits")?;
         let splits = Splits::of_maps(&mut maps)?;
@@ -191,6 +186,7 @@ impl Kernel {
             forwarded: Arc::clone(&balanced.traffic),
             balanced,
             balance: options.balance,
+            unable,
             egress,
             split: false,
             report,
@@ -362,13 +358,21 @@ type Verified = Result<Vec<ProgramReport>, DataplaneError>;
 /// by themselves, as the others do without them.
 pub(super) fn rehearse() -> Result<(Vec<ProgramReport>, Verified), DataplaneError> {
     let object = object().map_err(DataplaneError::NoPrograms)?;
-    let mut ebpf = open(object, None, balance::is_new_enough(&release()))?;
-    Maps(&mut ebpf).check()?;
-    let programs = ["steer", "ingress"].map(|name| load(&mut ebpf, name));
-    let programs: Result<Vec<_>, _> = programs.into_iter().collect();
+    let attempt = |forwards| {
+        let mut ebpf = open(object, None, forwards)?;
+        Maps(&mut ebpf).check()?;
+        let programs = ["steer", "ingress"].map(|name| load(&mut ebpf, name));
+        let programs: Result<Vec<_>, DataplaneError> = programs.into_iter().collect();
+        programs.map(|programs| (ebpf, programs))
+    };
+    let loaded = match balance::is_new_enough(&release()) {
+        true => attempt(true).or_else(|_| attempt(false)),
+        false => attempt(false),
+    };
+    let (mut ebpf, programs) = loaded?;
     let hooks = PROGRAMS.iter().map(|(name, _)| load(&mut ebpf, name));
     let hooks = hooks.collect();
-    Ok((programs?, hooks))
+    Ok((programs, hooks))
 }
 
 /// Parses the object, and makes its maps, or opens them below `dir`. With `forwards` the programs can

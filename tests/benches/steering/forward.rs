@@ -243,7 +243,7 @@ fn nginx(nodes: &Nodes) -> Option<Peer> {
         )
     };
     let config = format!(
-        "load_module {module};\ndaemon off;\nworker_processes 1;\npid /dev/null;\nerror_log /dev/null;\n\
+        "load_module {module};\ndaemon off;\nmaster_process off;\npid /dev/null;\nerror_log /dev/null;\n\
          events {{ worker_connections 5000; }}\nstream {{\n{}{}}}\n",
         server(0),
         server(1)

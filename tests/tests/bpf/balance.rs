@@ -4,10 +4,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use splitter::model::{L4Endpoint, L4SplitBy, L4State, Transport};
+use splitter::dataplane::{Forwarding, Kernel, XdpKind, balance_plan};
+use splitter::model::{L4, L4Endpoint, L4SplitBy, L4State, Transport};
+use splitter::routing::{SlotId, l4_live};
 use splitter_tests::bpf::forwarder::{FRONT, Forwarder, checked, listener, ones, segment, service};
-use splitter_tests::bpf::run;
+use splitter_tests::bpf::kernel::ranges;
+use splitter_tests::bpf::net::let_go;
+use splitter_tests::bpf::{BpfFs, Nodes, run};
+
+use crate::load::{code, options};
 
 fn client(port: u16) -> SocketAddr {
     SocketAddr::from(([198, 51, 100, 7], port))
@@ -119,4 +126,31 @@ fn whatever_comes_is_left_as_it_was_or_forwarded_whole() {
         };
         assert_eq!(rest(&ran.packet), rest(&bytes));
     }
+}
+
+#[test]
+fn a_kernel_that_takes_no_forwarding_polices_all_the_same() {
+    let (nodes, pins) = (Nodes::new(), BpfFs::mount());
+    let mut object = splitter::dataplane::object().unwrap().to_vec();
+    // What only forwards are functions of their own, in the first section with instructions. The first of
+    // them reads from a number now, as if it were an address.
+    let at = code(&object)[0].start;
+    object[at..at + 8].copy_from_slice(&[0x61, 0x20, 0, 0, 0, 0, 0, 0]);
+    let options = options(&pins, Some(XdpKind::Native));
+    let loaded = nodes.node.run(|| Kernel::load_object(&object, &options));
+    let mut kernel = loaded.unwrap_or_else(|error| panic!("{error}"));
+    let programs = kernel.report().programs.iter().map(|it| it.name);
+    assert_eq!(programs.collect::<Vec<_>>(), ["steer", "ingress"]);
+    let l4 = L4 {
+        services: vec![service("db", Transport::Tcp, L4SplitBy::Connection)],
+        listeners: vec![listener(Transport::Tcp, 5432, 0)],
+    };
+    let live = l4_live(&[], &l4, &[SlotId(1)]);
+    let plan = balance_plan(&live, &l4, |_, _| true, &ranges());
+    let (state, faults) = nodes
+        .node
+        .run(|| kernel.forward(&plan, Duration::from_secs(30)));
+    assert!(faults.is_empty(), "{faults:?}");
+    assert!(matches!(state, Forwarding::Unable { .. }), "{state:?}");
+    let_go(kernel);
 }

@@ -257,7 +257,7 @@ fn maps_without_type_information_are_an_error_and_not_left_behind() {
 }
 
 /// Where the sections with instructions lie in a 64-bit ELF file.
-fn code(file: &[u8]) -> Vec<std::ops::Range<usize>> {
+pub fn code(file: &[u8]) -> Vec<std::ops::Range<usize>> {
     let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     let short = |at: usize| usize::from(u16::from_le_bytes([file[at], file[at + 1]]));
     let (first, size, count) = (number(0x28), short(0x3a), short(0x3c));

@@ -22,8 +22,11 @@ pub enum Forwarding {
     Off,
     /// There is no NIC with XDP.
     NoXdp,
-    /// The kernel is older than 6.6.
-    OldKernel,
+    /// The kernel does not take the programs for it.
+    Unable {
+        /// Why not.
+        why: String,
+    },
     /// It does.
     On {
         /// Why connections to Endpoints on this node are left to user space, if so.
@@ -43,8 +46,9 @@ impl Kernel {
         if !self.balance.on || plan.fronts.is_empty() && !self.balanced.is_on() {
             return (Forwarding::Off, Vec::new());
         }
-        if !is_new_enough(&self.report.kernel) {
-            return (Forwarding::OldKernel, Vec::new());
+        if let Some(why) = &self.unable {
+            let why = why.clone();
+            return (Forwarding::Unable { why }, Vec::new());
         }
         let nics = self.nics.policed();
         let wanted = !plan.fronts.is_empty() && !nics.is_empty();
@@ -126,6 +130,37 @@ fn first(all: &[IpAddr], v4: bool) -> Option<IpAddr> {
     all.iter().copied().find(|addr| addr.is_ipv4() == v4)
 }
 
+/// Loads the programs that steer and police, able to forward where the kernel takes them so; and why they
+/// are not, if so. What they did before forwarding came does not depend on it.
+pub(super) fn police(
+    object: &[u8],
+    options: &KernelOptions,
+    dir: &Path,
+) -> Result<(Ebpf, Vec<ProgramReport>, Option<String>), DataplaneError> {
+    let old = !is_new_enough(&super::release());
+    let mut unable = old.then(|| "it is older than 6.6".to_owned());
+    loop {
+        let forwards = unable.is_none() && options.xdp.is_some() && options.balance.on;
+        let mut ebpf = super::open(object, Some(dir), forwards)?;
+        super::check(&Maps(&mut ebpf), dir)?;
+        let mut programs = vec![super::load(&mut ebpf, "steer")?];
+        if options.xdp.is_none() {
+            return Ok((ebpf, programs, unable));
+        }
+        match super::load(&mut ebpf, "ingress") {
+            Ok(report) => {
+                programs.push(report);
+                return Ok((ebpf, programs, unable));
+            }
+            Err(error) if forwards => {
+                tracing::warn!(%error, "XDP will not forward TCP and UDP services");
+                unable = Some("it refuses an XDP program that forwards".to_owned());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// What is said when flows do not go on with a successor.
 const RESET: &str = "connections that XDP forwards will be reset";
 
@@ -163,8 +198,9 @@ pub(super) fn load(
     ebpf: &mut Ebpf,
     options: &KernelOptions,
     programs: &mut Vec<ProgramReport>,
+    able: bool,
 ) -> Egress {
-    if options.xdp.is_none() || !options.balance.on || !is_new_enough(&super::release()) {
+    if options.xdp.is_none() || !options.balance.on || !able {
         return Egress::new(Err("not loaded".to_owned()));
     }
     let loaded = super::load(ebpf, "egress");
