@@ -254,7 +254,7 @@ fn nginx(nodes: &Nodes) -> Option<Peer> {
 fn nftables(nodes: &Nodes) -> bool {
     let rules = "table ip t {\n map m { type inet_service : ipv4_addr . inet_service; elements = { \
                  5432 : 10.244.0.7 . 5001, 5433 : 10.244.0.7 . 5002 } }\n chain c { type nat hook prerouting \
-                 priority dstnat; ip daddr 203.0.113.1 dnat ip addr . port to tcp dport map @m; } }\n";
+                 priority dstnat; ip daddr 203.0.113.1 dnat ip addr . port to tcp dport map @m\n }\n}\n";
     let path = std::env::temp_dir().join(format!("splitter-bench-{}-nft", std::process::id()));
     fs::write(&path, rules).unwrap();
     let mut command = Command::new("nft");
