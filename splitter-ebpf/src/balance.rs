@@ -99,8 +99,8 @@ fn begins_anew<B: Balancer>(
     if !head.tcp {
         return idle > udp_idle(balancer);
     }
-    // One of a connection that is open is for its Endpoint, which knows whether it is a new one: so nobody
-    // can take a connection away by asking for it in another's name.
+    // One of a connection that is open is for its Endpoint, which knows whether it is a new one: so asking
+    // for it in another's name takes nothing away.
     head.opens()
         && match entry.state() {
             state if state == FlowState::Opening as u16 => {

@@ -23,7 +23,7 @@ pub struct BalancePlan {
 }
 
 /// Plans what XDP forwards: ports of the node that are open, at each of the node's own addresses, and
-/// Services' external addresses where the Service has a Split. Ports that speak the PROXY protocol are left
+/// Services' external addresses, but the node's own, where the Service has a Split. Ports that speak the PROXY protocol are left
 /// to user space, which does that.
 pub fn balance_plan(
     all: &[Arc<L4Live>],
@@ -54,7 +54,9 @@ pub fn balance_plan(
     };
     for live in all.iter().filter(split) {
         let service = &live.service;
-        for ip in &service.external_addresses {
+        // A Service says its external addresses by itself; ports of the node are for who runs the node.
+        let external = service.external_addresses.iter();
+        for ip in external.filter(|ip| !ranges.own.contains(ip)) {
             let addr = SocketAddr::new(*ip, service.key.port);
             plan.add(live, service.key.transport, addr);
         }

@@ -30,7 +30,9 @@ fn service(name: &str, scope: L4Scope) -> Arc<L4Service> {
         scope,
         split_by: L4SplitBy::Connection,
         cluster_addresses: Vec::new(),
-        external_addresses: vec!["198.51.100.9".parse().unwrap()],
+        external_addresses: ["198.51.100.9", "203.0.113.1"]
+            .map(|it| it.parse().unwrap())
+            .into(),
         variants: vec![
             variant(
                 "stable",
@@ -110,7 +112,11 @@ fn ports_with_the_proxy_protocol_are_user_spaces() {
 fn external_addresses_are_fronts_where_the_service_has_a_split() {
     for scope in [L4Scope::All, L4Scope::NorthSouth] {
         let plan = planned(scope, SlotId(1), Vec::new());
-        assert_eq!(plan.fronts.len(), 1);
+        assert_eq!(
+            plan.fronts.len(),
+            1,
+            "the node's own address is none of a Service's"
+        );
         assert!(plan.fronts.contains_key(&at("198.51.100.9:5432")));
     }
     for (scope, slot) in [(L4Scope::EastWest, SlotId(1)), (L4Scope::All, SlotId::NONE)] {

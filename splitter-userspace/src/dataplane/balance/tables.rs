@@ -1,6 +1,6 @@
 //! The maps that XDP forwards by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -118,17 +118,20 @@ impl BalanceTables {
             .iter()
             .collect::<Result<_, _>>()
             .map_err(map_error("read", FRONTS))?;
-        for (key, front) in fronts {
-            self.installed_fronts.insert(key, front);
-            self.row_regions.take_at(front.row, 1);
-            let Ok(row) = self.rows.get(&front.row, 0) else {
-                continue;
-            };
-            self.left.push(Retired::Row(front.row));
-            for variant in row.variants {
-                self.ring_regions.take_at(variant.ring, parts(variant.len));
-                self.left.push(Retired::Ring(variant));
-            }
+        // All addresses of one Service port name one row, and two rows may name one ring.
+        let rows: BTreeSet<u32> = fronts.iter().map(|(_, front)| front.row).collect();
+        self.installed_fronts.extend(fronts);
+        let mut found = Vec::with_capacity(rows.len());
+        for number in rows {
+            let row = self.rows.get(&number, 0);
+            let row = row.map_err(map_error("read", ROWS))?;
+            self.row_regions.take_at(number, 1);
+            self.left.push(Retired::Row(number));
+            found.push(row);
+        }
+        for ring in rings_of(&found) {
+            self.ring_regions.take_at(ring.ring, parts(ring.len));
+            self.left.push(Retired::Ring(ring));
         }
         for number in 0..self.ports.len() {
             let uses = self
@@ -354,6 +357,16 @@ fn add(all: &mut BTreeMap<u32, PortUses>, key: &AddressKey, target: bool) {
     }
 }
 
+/// The rings that rows name, each once.
+fn rings_of(rows: &[Balanced]) -> Vec<BalancedVariant> {
+    let all = rows.iter().flat_map(|row| row.variants);
+    let rings: BTreeMap<u32, BalancedVariant> = all
+        .filter(|ring| ring.len > 0)
+        .map(|ring| (ring.ring, ring))
+        .collect();
+    rings.into_values().collect()
+}
+
 pub(super) fn parts(len: u32) -> u32 {
     len.div_ceil(RING_PART as u32)
 }
@@ -369,4 +382,28 @@ pub(super) fn full(map: &'static str) -> DataplaneError {
 /// Has a successor use the map of the flows, so that they go on. One of another layout stays where it is.
 pub fn share_flows(from: &Path, to: &Path) -> Result<(), DataplaneError> {
     super::super::connect::share(FLOWS, from, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_that_two_rows_name_is_one_and_an_empty_one_is_none() {
+        let ring = |ring, len| BalancedVariant {
+            ring,
+            len,
+            traffic: 0,
+        };
+        let row = |first, second| {
+            let mut row = Balanced::default();
+            (row.variants[0], row.variants[1]) = (first, second);
+            row
+        };
+        let rows = [
+            row(ring(0, 509), ring(16, 509)),
+            row(ring(0, 509), ring(0, 0)),
+        ];
+        assert_eq!(rings_of(&rows), [ring(0, 509), ring(16, 509)]);
+    }
 }
