@@ -159,7 +159,7 @@ reasons! {
     NoRoom = "l4-no-room",
     /// Left to user space: a row was being replaced.
     Torn = "l4-torn",
-    /// Dropped: there is no way to the Endpoint or client of a flow any more.
+    /// Dropped: there is no way to the Endpoint or client of a flow any more, or no memory to translate it.
     LostWay = "l4-drop-no-way",
     /// Dropped: it has been forwarded too often.
     Expired = "l4-drop-ttl",

@@ -187,7 +187,7 @@ fn forward(
         0 => Direction::In,
         _ => Direction::Out,
     };
-    let bytes = packet.first_piece();
+    let bytes = packet.size();
     let is_remote = work.record.flags & FlowValue::REMOTE != 0;
     if is_remote {
         let Some(macs) = balancer.way(work.head.v6, &work.record.ends) else {

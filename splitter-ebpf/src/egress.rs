@@ -1,6 +1,6 @@
 //! On the way out of a NIC: answers of Endpoints on this node get back the address that was asked.
 
-use aya_ebpf::bindings::TC_ACT_PIPE;
+use aya_ebpf::bindings::{TC_ACT_PIPE, TC_ACT_SHOT};
 use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
 use splitter_common::{BalanceReason, NO_CLASS};
@@ -17,24 +17,24 @@ const HEADERS: u32 = 14 + 40 + 20;
 /// On each NIC.
 #[classifier]
 fn egress(context: TcContext) -> i32 {
-    if is_on() {
-        translate(&context);
+    match is_on() {
+        true => translate(&context),
+        false => TC_ACT_PIPE,
     }
-    TC_ACT_PIPE
 }
 
 #[inline(always)]
-fn translate(context: &TcContext) {
+fn translate(context: &TcContext) -> i32 {
     let length = context.len();
     let wanted = if length < HEADERS { length } else { HEADERS };
     if context.data() + wanted as usize > context.data_end() && context.pull_data(wanted).is_err() {
-        return;
+        return TC_ACT_PIPE;
     }
     let Some(work) = work(1) else {
-        return;
+        return TC_ACT_PIPE;
     };
     let Some(head) = Head::of(&SkbPacket(context)) else {
-        return;
+        return TC_ACT_PIPE;
     };
     work.head = head;
     let tables = Tables {
@@ -42,12 +42,16 @@ fn translate(context: &TcContext) {
         ifindex: 0,
     };
     if !answer(&tables, u64::from(length), work) {
-        return;
+        return TC_ACT_PIPE;
     }
     let to = Source::of(&work.head, &work.record.ends);
-    if put(context, &head, &to).is_some() {
-        count(NO_CLASS, BalanceReason::Reply.code(), u64::from(length));
-    }
+    // One that is half translated, as the kernel had no memory for it, is nobody's.
+    let (reason, action) = match put(context, &head, &to) {
+        Some(()) => (BalanceReason::Reply, TC_ACT_PIPE),
+        None => (BalanceReason::LostWay, TC_ACT_SHOT),
+    };
+    count(NO_CLASS, reason.code(), u64::from(length));
+    action
 }
 
 /// Puts another source in a packet. The helpers know whether its checksum is still to be made by the NIC.

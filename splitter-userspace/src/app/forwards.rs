@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::steering::Steering;
 use crate::config::Settings;
-use crate::dataplane::{BalancePlan, Forwarding, balance_plan};
+use crate::dataplane::{Forwarding, balance_plan};
 use crate::model::Transport;
 use crate::routing::Live;
 use crate::telemetry::{
@@ -23,7 +23,8 @@ pub struct Forwards {
     udp_idle: Duration,
     /// What is served, and the ports that are open.
     asked: Option<(Arc<Live>, OpenPorts)>,
-    plan: BalancePlan,
+    /// There was something to forward when it was last looked.
+    wanted: bool,
     state: Forwarding,
     /// The maps do not hold all of it.
     failing: bool,
@@ -38,7 +39,7 @@ impl Forwards {
         Forwards {
             udp_idle: settings.l4.udp_idle,
             asked: None,
-            plan: BalancePlan::default(),
+            wanted: false,
             state: Forwarding::Off,
             failing: false,
             failures: registry.counter(&L4_XDP_FAILURES, &[]),
@@ -62,18 +63,18 @@ impl Steering {
         };
         let is_open = |transport, port| open.contains(&(transport, port));
         let plan = balance_plan(&live.l4, &live.snapshot.l4, is_open, ranges);
-        let nothing = plan.fronts.is_empty() && forwards.plan.fronts.is_empty();
-        if nothing && !forwards.failing {
+        let wanted = !plan.fronts.is_empty();
+        if !wanted && !forwards.wanted && !forwards.failing {
             forwards.show();
             return;
         }
         let (state, faults) = kernel.forward(&plan, forwards.udp_idle);
-        forwards.plan = plan;
+        forwards.wanted = wanted;
         for error in &faults {
             forwards.failures.inc();
             // Once; it is counted each time.
             if !forwards.failing {
-                tracing::error!(%error, "what XDP would forward is left to user space");
+                tracing::error!(%error, "XDP does not forward all that it should; user space serves the rest");
             }
         }
         if forwards.failing && faults.is_empty() {

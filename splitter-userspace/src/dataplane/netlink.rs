@@ -9,7 +9,7 @@ use super::error::DataplaneError;
 
 const RTM_GETLINK: u16 = 18;
 const RTM_GETADDR: u16 = 22;
-const RTM_GETROUTE: u16 = 26;
+pub(super) const RTM_GETROUTE: u16 = 26;
 
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -23,7 +23,7 @@ const IFLA_XDP: u16 = 43;
 const IFLA_XDP_PROG_ID: u16 = 4;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-const RTA_OIF: u16 = 4;
+pub(super) const RTA_OIF: u16 = 4;
 const RTA_PRIORITY: u16 = 6;
 const RTA_MULTIPATH: u16 = 9;
 
@@ -132,6 +132,11 @@ fn address(message: &[u8]) -> Option<IpAddr> {
     // On a point-to-point link the plain address is the other end's, and the local one ours.
     let of = |wanted| Attributes(rest).find(|(kind, _)| *kind == wanted);
     let (_, value) = of(IFA_LOCAL).or_else(|| of(IFA_ADDRESS))?;
+    addr(value)
+}
+
+/// An address from its bytes.
+pub(super) fn addr(value: &[u8]) -> Option<IpAddr> {
     match value.len() {
         4 => <[u8; 4]>::try_from(value)
             .ok()

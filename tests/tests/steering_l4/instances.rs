@@ -93,3 +93,15 @@ fn status_says_what_is_forwarded_and_bpftool_shows_it() {
     assert!(dump.contains("\"destination_port\": 5432"), "{dump}");
     assert!(dump.contains("\"destination_port\": 5001"), "{dump}");
 }
+
+#[test]
+fn neighbours_by_which_endpoints_are_reached_are_kept() {
+    let place = Place::new(&objects(THERE[0]));
+    let node = &place.site.nodes.node;
+    node.ip("neigh flush dev en0");
+    // Nobody sends there: only the splitter asks.
+    eventually("the endpoint's host is known again", || {
+        node.ip("neigh show to 203.0.113.50 dev en0")
+            .contains("lladdr")
+    });
+}

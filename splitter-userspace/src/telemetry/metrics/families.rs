@@ -295,7 +295,7 @@ pub const L4_XDP: Family = Family::counter(
 /// What could not be written for XDP to forward by.
 pub const L4_XDP_FAILURES: Family = Family::counter(
     "splitter_l4_xdp_failures_total",
-    "Writes to the maps of forwarding that failed; they are tried again every 5 seconds",
+    "What could not be set up for XDP to forward; it is tried again every 5 seconds",
 );
 /// Whether XDP forwards.
 pub const L4_XDP_STATE: Family = Family::gauge(
