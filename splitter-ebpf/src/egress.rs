@@ -6,10 +6,10 @@ use aya_ebpf::programs::TcContext;
 use splitter_common::{BalanceReason, NO_CLASS};
 use splitter_ebpf::balance::answer;
 use splitter_ebpf::head::{Head, Piece, Source};
-use splitter_ebpf::parse::Packet;
 
 use crate::balancing::{Tables, is_on, work};
 use crate::maps::count;
+use crate::packet::SkbPacket;
 
 /// The headers of the longest packet that is looked at: Ethernet, IPv6, TCP.
 const HEADERS: u32 = 14 + 40 + 20;
@@ -76,31 +76,5 @@ fn put(context: &TcContext, head: &Head, to: &Source) -> Option<()> {
             skb.l3_csum_replace(14 + 10, 0, addresses, 0).ok()?;
             skb.store(head.source_at(), &to.addr[0], 0).ok()
         }
-    }
-}
-
-/// The packet of a program for traffic control.
-struct SkbPacket<'a>(&'a TcContext);
-
-impl Packet for SkbPacket<'_> {
-    #[inline(always)]
-    fn words<const N: usize>(&self, at: usize) -> Option<&[u16; N]> {
-        let start = self.0.data() + at;
-        if start + size_of::<[u16; N]>() > self.0.data_end() {
-            return None;
-        }
-        // SAFETY: the bytes lie within the packet, which is not changed while they are read. `at` is even,
-        // and the kernel starts packets at an even address.
-        Some(unsafe { &*(start as *const [u16; N]) })
-    }
-
-    #[inline(always)]
-    fn size(&self) -> u64 {
-        u64::from(self.0.len())
-    }
-
-    #[inline(always)]
-    fn first_piece(&self) -> u64 {
-        (self.0.data_end() - self.0.data()) as u64
     }
 }

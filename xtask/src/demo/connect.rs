@@ -41,17 +41,9 @@ struct Stage {
 /// Shows it, or says in one line why not.
 pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
     report.heading("Inside the cluster: a pod connects to a Service's own address (in %)")?;
-    if !rustix::process::geteuid().is_root() {
-        report.line("left out: it loads kernel programs, which needs root (sudo)")?;
+    let make = || Ok((Cgroup::make()?, Network::make()?, BpfFs::mount()?));
+    let Some((cgroup, network, bpf)) = net::place(report, make)? else {
         return Ok(());
-    }
-    let made = Cgroup::make().and_then(|cgroup| Ok((Network::make()?, BpfFs::mount()?, cgroup)));
-    let (network, bpf, cgroup) = match made {
-        Ok(made) => made,
-        Err(error) => {
-            report.line(&format!("left out: no place to show it in: {error:#}"))?;
-            return Ok(());
-        }
     };
     let stage = Stage::set(network, bpf, cgroup, interrupt)?;
     let mut kept = stage.ask(1)?.0;
@@ -93,11 +85,7 @@ pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
     for line in map.lines().take(8) {
         report.line(line)?;
     }
-    let status = stage.splitter.stop()?;
-    if !status.success() {
-        bail!("splitter ended with {status} after SIGTERM");
-    }
-    Ok(())
+    stage.splitter.stop()
 }
 
 impl Stage {

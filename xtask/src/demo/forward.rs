@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use super::instance::Instance;
 use super::interrupt::Interrupt;
 use super::l4::{
-    CANARY, Kept, STABLE, ask, await_weight, connect, metrics, row, serve_tcp, serve_udp, still,
+    CANARY, Kept, STABLE, ask, await_weight, connect, metrics, row, serve_tcp, serve_udp, stayed,
     write,
 };
 use super::net::{self, BpfFs, NIC, NODE, Network, POD};
@@ -37,17 +37,9 @@ struct Stage {
 /// Shows it, or says in one line why not.
 pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
     report.heading("On the NIC: XDP forwards a TCP and a UDP service (stable / canary, in %)")?;
-    if !rustix::process::geteuid().is_root() {
-        report.line("left out: it loads kernel programs, which needs root (sudo)")?;
+    let make = || Ok((Network::make()?, BpfFs::mount()?));
+    let Some((network, bpf)) = net::place(report, make)? else {
         return Ok(());
-    }
-    let made = Network::make().and_then(|network| Ok((network, BpfFs::mount()?)));
-    let (network, bpf) = match made {
-        Ok(made) => made,
-        Err(error) => {
-            report.line(&format!("left out: no place to show it in: {error:#}"))?;
-            return Ok(());
-        }
     };
     let stage = Stage::set(network, bpf, interrupt)?;
     stage.await_forwarding(interrupt)?;
@@ -60,17 +52,7 @@ pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
         .node
         .run(|| await_weight(admin, 50, interrupt))?;
     rows.push(stage.tcp(50, interrupt)?);
-    let stayed = kept.iter_mut().filter_map(|it| still(it).ok());
-    let stayed = stayed.filter(|it| *it).count();
-    rows.push(Row {
-        cells: vec![
-            "open since before the change".to_owned(),
-            kept.len().to_string(),
-            "none moved".to_owned(),
-            format!("{stayed} of {} still there", kept.len()),
-        ],
-        holds: stayed == kept.len(),
-    });
+    rows.push(stayed(&mut kept));
     let [xdp, user_space] = stage.carried()?;
     rows.push(Row {
         cells: vec![
@@ -90,11 +72,7 @@ pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
     report.table(&columns, &rows)?;
     stage.show_flow(report)?;
     drop(kept);
-    let status = stage.splitter.stop()?;
-    if !status.success() {
-        bail!("splitter ended with {status} after SIGTERM");
-    }
-    Ok(())
+    stage.splitter.stop()
 }
 
 impl Stage {

@@ -2,7 +2,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -92,16 +92,17 @@ impl Instance {
     }
 
     /// Asks it to finish what is in hand and to end, as Kubernetes does.
-    pub(super) fn stop(mut self) -> Result<ExitStatus> {
+    pub(super) fn stop(mut self) -> Result<()> {
         self.check()?;
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.context("splitter has no pid")?, Signal::TERM)?;
         let deadline = Instant::now() + STOP;
         while Instant::now() < deadline {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(status);
+            match self.child.try_wait()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => bail!("splitter ended with {status} after SIGTERM"),
+                None => thread::sleep(POLL),
             }
-            thread::sleep(POLL);
         }
         bail!("splitter did not end within {STOP:?} of SIGTERM")
     }

@@ -7,6 +7,7 @@ use std::thread;
 use anyhow::{Context as _, Result, bail};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use super::report::Report;
 use crate::process::shown;
 
 /// The node's address on its NIC, where splitter listens.
@@ -19,6 +20,22 @@ const GATEWAY: &str = "10.244.0.1";
 pub(super) const POD: &str = "10.244.0.7";
 /// The NIC.
 pub(super) const NIC: &str = "en0";
+
+/// Makes a place for something that takes kernel programs; none, with a line that says why, where there is
+/// none to be had.
+pub(super) fn place<T>(report: &mut Report, make: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+    if !rustix::process::geteuid().is_root() {
+        report.line("left out: it loads kernel programs, which needs root (sudo)")?;
+        return Ok(None);
+    }
+    match make() {
+        Ok(made) => Ok(Some(made)),
+        Err(error) => {
+            report.line(&format!("left out: no place to show it in: {error:#}"))?;
+            Ok(None)
+        }
+    }
+}
 
 /// A node with a wire to the outside and a pod, each a network namespace; gone on drop.
 pub(super) struct Network {

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::backend::Backend;
@@ -56,27 +56,15 @@ impl Drop for Backends {
 /// Shows it, or says in one line why not.
 pub(super) fn show(report: &mut Report, interrupt: &Interrupt) -> Result<()> {
     report.heading("Steering: the kernel gives each class of callers a pool of its own")?;
-    if !rustix::process::geteuid().is_root() {
-        report.line("left out: it loads kernel programs, which needs root (sudo)")?;
+    let make = || Ok((Network::make()?, BpfFs::mount()?));
+    let Some((network, bpf)) = net::place(report, make)? else {
         return Ok(());
-    }
-    let made = Network::make().and_then(|network| Ok((network, BpfFs::mount()?)));
-    let (network, bpf) = match made {
-        Ok(made) => made,
-        Err(error) => {
-            report.line(&format!("left out: no network to show it in: {error:#}"))?;
-            return Ok(());
-        }
     };
     let mut stage = Stage::set(network, bpf, interrupt)?;
     stage.pools(report)?;
     stage.weights(report)?;
     stage.change(report)?;
-    let status = stage.splitter.stop()?;
-    if !status.success() {
-        bail!("splitter ended with {status} after SIGTERM");
-    }
-    Ok(())
+    stage.splitter.stop()
 }
 
 impl Stage {
