@@ -1,5 +1,6 @@
 //! What stands for each Service port: its row, and the rings that this names.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use splitter_common::{BalanceBy, Balanced, BalancedVariant, MAX_VARIANTS, RING_PART, RingPart};
@@ -69,11 +70,13 @@ impl BalanceTables {
         let Some(old) = self.installed.insert(key.clone(), installed) else {
             return Ok(Vec::new());
         };
-        let kept = |ring: &BalancedVariant| same.iter().flatten().any(|it| it.ring == ring.ring);
-        let rings = old.value.variants.into_iter();
-        let rings = rings.filter(|ring| ring.len > 0 && !kept(ring));
-        Ok(rings
-            .map(Retired::Ring)
+        let kept = named(same.into_iter().flatten());
+        let rings = named(old.value.variants.into_iter());
+        let gone = rings
+            .into_iter()
+            .filter(|(start, _)| !kept.contains_key(start));
+        Ok(gone
+            .map(|(_, ring)| Retired::Ring(ring))
             .chain([Retired::Row(old.row)])
             .collect())
     }
@@ -131,10 +134,14 @@ impl BalanceTables {
         if let Some(place) = self.traffic_ids.get(&name) {
             return Ok(place);
         }
-        let place = self
-            .traffic_ids
-            .assign(&name)
-            .ok_or_else(|| full(TRAFFIC))?;
+        // Open flows of a Variant that is gone go on counting in its place, which is another's only when
+        // there is no fresh one left.
+        let mut place = self.traffic_ids.assign(&name);
+        if place.is_none() {
+            self.traffic_ids.reclaim(0);
+            place = self.traffic_ids.assign(&name);
+        }
+        let place = place.ok_or_else(|| full(TRAFFIC))?;
         self.traffic.begin(place, key, variant)?;
         Ok(place)
     }
@@ -164,12 +171,19 @@ impl BalanceTables {
         let Some(old) = self.installed.remove(key) else {
             return Vec::new();
         };
-        let rings = old.value.variants.into_iter().filter(|it| it.len > 0);
+        let rings = named(old.value.variants.into_iter()).into_values();
         rings
             .map(Retired::Ring)
             .chain([Retired::Row(old.row)])
             .collect()
     }
+}
+
+/// The rings that there are among these, each once, by where it begins. An empty one begins nowhere.
+pub(super) fn named(all: impl Iterator<Item = BalancedVariant>) -> BTreeMap<u32, BalancedVariant> {
+    all.filter(|ring| ring.len > 0)
+        .map(|ring| (ring.ring, ring))
+        .collect()
 }
 
 /// Whether a row says the same of two states with the same rings.
@@ -190,5 +204,25 @@ fn slot_of(live: &L4Live) -> u32 {
     match is_split && live.slot != SlotId::NONE {
         true => live.slot.0,
         false => Balanced::NO_SLOT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_that_is_named_twice_is_one_and_an_empty_one_is_none() {
+        let ring = |ring, len| BalancedVariant {
+            ring,
+            len,
+            traffic: 0,
+        };
+        let all = [ring(0, 509), ring(16, 509), ring(0, 509), ring(0, 0)];
+        let found = named(all.into_iter());
+        assert_eq!(
+            found.into_values().collect::<Vec<_>>(),
+            [ring(0, 509), ring(16, 509)]
+        );
     }
 }

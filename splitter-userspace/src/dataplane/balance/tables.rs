@@ -18,6 +18,7 @@ use super::super::maps::{Maps, map_error};
 use super::super::sys;
 use super::plan::BalancePlan;
 use super::regions::Regions;
+use super::rows::named;
 use super::traffic::{TRAFFIC, TrafficReader};
 use crate::model::L4Key;
 use crate::routing::L4Live;
@@ -129,7 +130,7 @@ impl BalanceTables {
             self.left.push(Retired::Row(number));
             found.push(row);
         }
-        for ring in rings_of(&found) {
+        for ring in named(found.iter().flat_map(|row| row.variants)).into_values() {
             self.ring_regions.take_at(ring.ring, parts(ring.len));
             self.left.push(Retired::Ring(ring));
         }
@@ -180,7 +181,7 @@ impl BalanceTables {
         self.written.on != 0
     }
 
-    /// Puts these settings in force, but for whether anything is forwarded.
+    /// Puts these settings in force.
     pub fn set(&mut self, settings: BalanceSettings) -> Result<(), DataplaneError> {
         let era = self.era;
         let settings = BalanceSettings { era, ..settings };
@@ -201,14 +202,12 @@ impl BalanceTables {
         let mut retired = std::mem::take(&mut self.left);
         self.put_targets(plan, &mut faults);
         self.add_uses(plan, &mut faults);
-        let traffic = |key: &(L4Key, Arc<str>)| {
+        let is_there = |key: &(L4Key, Arc<str>)| {
             let live = plan.services.get(&key.0);
             live.is_some_and(|live| live.service.variants.iter().any(|it| it.name == key.1))
         };
-        self.traffic_ids.retain(0, traffic);
-        for place in self.traffic_ids.reclaim(0) {
-            self.traffic.end(place);
-        }
+        self.traffic_ids.retain(0, is_there);
+        self.traffic.retain(is_there);
         for (key, live) in &plan.services {
             match self.put(key, live) {
                 Ok(old) => retired.extend(old),
@@ -357,16 +356,6 @@ fn add(all: &mut BTreeMap<u32, PortUses>, key: &AddressKey, target: bool) {
     }
 }
 
-/// The rings that rows name, each once.
-fn rings_of(rows: &[Balanced]) -> Vec<BalancedVariant> {
-    let all = rows.iter().flat_map(|row| row.variants);
-    let rings: BTreeMap<u32, BalancedVariant> = all
-        .filter(|ring| ring.len > 0)
-        .map(|ring| (ring.ring, ring))
-        .collect();
-    rings.into_values().collect()
-}
-
 pub(super) fn parts(len: u32) -> u32 {
     len.div_ceil(RING_PART as u32)
 }
@@ -382,28 +371,4 @@ pub(super) fn full(map: &'static str) -> DataplaneError {
 /// Has a successor use the map of the flows, so that they go on. One of another layout stays where it is.
 pub fn share_flows(from: &Path, to: &Path) -> Result<(), DataplaneError> {
     super::super::connect::share(FLOWS, from, to)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_ring_that_two_rows_name_is_one_and_an_empty_one_is_none() {
-        let ring = |ring, len| BalancedVariant {
-            ring,
-            len,
-            traffic: 0,
-        };
-        let row = |first, second| {
-            let mut row = Balanced::default();
-            (row.variants[0], row.variants[1]) = (first, second);
-            row
-        };
-        let rows = [
-            row(ring(0, 509), ring(16, 509)),
-            row(ring(0, 509), ring(0, 0)),
-        ];
-        assert_eq!(rings_of(&rows), [ring(0, 509), ring(16, 509)]);
-    }
 }

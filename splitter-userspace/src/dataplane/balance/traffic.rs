@@ -59,9 +59,9 @@ impl TrafficReader {
         Ok(())
     }
 
-    /// Nobody's any more.
-    pub(super) fn end(&self, place: u32) {
-        lock(&self.places).remove(&place);
+    /// Forgets whose the places of Variants were that are not there any more.
+    pub(super) fn retain(&self, present: impl Fn(&(L4Key, Arc<str>)) -> bool) {
+        lock(&self.places).retain(|_, variant| present(variant));
     }
 
     /// All of it, by Service port and Variant.
