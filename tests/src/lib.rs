@@ -21,6 +21,7 @@ pub mod jar;
 pub mod manifests;
 pub mod noise;
 pub mod prometheus;
+pub mod real;
 pub mod telemetry;
 pub mod tls;
 pub mod tls_backend;

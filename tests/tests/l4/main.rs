@@ -9,5 +9,6 @@ mod changes;
 mod ends;
 mod fixture;
 mod proxy_header;
+mod real;
 mod share;
 mod udp;

@@ -64,6 +64,11 @@ fn start(manifests: &Manifests, change: impl FnOnce(&mut Settings)) -> Splitter 
     })
 }
 
+/// A port that leads to two servers, in equal parts.
+pub fn names(port: u16, dns: SocketAddr, next: SocketAddr) -> Splitter {
+    start(&site(port, 50, Some(dns), Some(next)), |_| {})
+}
+
 fn free_port() -> u16 {
     let held = UdpSocket::bind("[::]:0").unwrap();
     held.local_addr().unwrap().port()

@@ -7,3 +7,4 @@ mod changes;
 mod fixture;
 mod forwarded;
 mod instances;
+mod real;

@@ -59,6 +59,21 @@ const TOOLS: &[Tool] = &[
         packages: &["xz-utils"],
         why: "modules of those kernels are packed with it",
     },
+    Tool {
+        program: "valgrind",
+        packages: &["valgrind"],
+        why: "counts the instructions that a request takes",
+    },
+    Tool {
+        program: "redis-check-rdb",
+        packages: &["redis-tools"],
+        why: "Redis itself, by another name: tests split what is sent to it",
+    },
+    Tool {
+        program: "dnsmasq",
+        packages: &["dnsmasq-base"],
+        why: "tests split what this DNS server is asked",
+    },
 ];
 
 /// Installs what is missing. Quick, and without the network, when nothing is.
