@@ -123,10 +123,16 @@ fn report_unused(
                 key.port, key.transport
             ));
         }
+        let service = services.get(&key.namespace, &key.service);
         if scope.is_east_west() {
-            missing.push("the Service has no address of its own".to_owned());
+            let is_local = service.is_some_and(|it| split::is_local_inside(&it.object));
+            let what = match is_local {
+                true => "the Service's own address leads to each node's own endpoints only",
+                false => "the Service has no address of its own",
+            };
+            missing.push(what.to_owned());
         }
-        if let Some(service) = services.get(&key.namespace, &key.service) {
+        if let Some(service) = service {
             let what = missing.join(", and ");
             let effect = "the Service itself answers";
             let field = "metadata.annotations.splitter.io/split";
@@ -164,26 +170,41 @@ fn made(
         });
     }
     debug_assert!(variants.len() <= MAX_VARIANTS);
-    let spec = service.object.spec.as_ref();
+    let of = |is_local: bool, addresses: fn(&Service) -> Vec<IpAddr>| match is_local {
+        true => Vec::new(),
+        false => addresses(&service.object),
+    };
     Some(L4Service {
         key,
         scope: wanted.map_or_else(Default::default, |it| it.scope),
         split_by: wanted.map_or_else(Default::default, |it| it.split_by),
-        cluster_addresses: addresses(spec.into_iter().flat_map(|it| {
-            let one = it.cluster_ip.iter();
-            one.chain(it.cluster_ips.iter().flatten())
-        })),
-        external_addresses: addresses(spec.into_iter().flat_map(|it| {
-            let status = service.object.status.as_ref();
-            let balancer = status.and_then(|it| it.load_balancer.as_ref());
-            let points = balancer
-                .into_iter()
-                .flat_map(|it| it.ingress.iter().flatten());
-            let external = it.external_ips.iter().flatten();
-            external.chain(points.filter_map(|it| it.ip.as_ref()))
-        })),
+        cluster_addresses: of(split::is_local_inside(&service.object), own_addresses),
+        external_addresses: of(split::is_local_outside(&service.object), external_addresses),
         variants,
     })
+}
+
+/// The addresses of a Service in the cluster.
+fn own_addresses(service: &Service) -> Vec<IpAddr> {
+    let spec = service.spec.as_ref();
+    addresses(spec.into_iter().flat_map(|it| {
+        let one = it.cluster_ip.iter();
+        one.chain(it.cluster_ips.iter().flatten())
+    }))
+}
+
+/// Further ones, of which nodes or a balancer know.
+fn external_addresses(service: &Service) -> Vec<IpAddr> {
+    let spec = service.spec.as_ref();
+    let external = spec
+        .into_iter()
+        .flat_map(|it| it.external_ips.iter().flatten());
+    let status = service.status.as_ref();
+    let balancer = status.and_then(|it| it.load_balancer.as_ref());
+    let points = balancer
+        .into_iter()
+        .flat_map(|it| it.ingress.iter().flatten());
+    addresses(external.chain(points.filter_map(|it| it.ip.as_ref())))
 }
 
 /// Sorted, each once. `None` of a headless Service is none.

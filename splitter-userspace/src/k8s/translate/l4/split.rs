@@ -61,7 +61,8 @@ pub(super) fn read<'a>(
         return None;
     };
     let scope = scope(value(SCOPE), service, subject, problems);
-    let split_by = split_by(value(SPLIT_BY), subject, problems);
+    let split_by = split_by(value(SPLIT_BY), service, subject, problems);
+    report_local(scope, service, subject, problems);
     if external::name(&service.object).is_some() {
         let what = "an ExternalName Service has no connections of its own to split";
         problems.error(
@@ -126,8 +127,17 @@ fn scope(
     scope
 }
 
-fn split_by(text: Option<&str>, subject: &Subject<'_>, problems: &mut Problems) -> L4SplitBy {
+/// What keeps the clients of a Service where they are for kube-proxy keeps them for its Split, too.
+fn split_by(
+    text: Option<&str>,
+    service: &Sourced<Service>,
+    subject: &Subject<'_>,
+    problems: &mut Problems,
+) -> L4SplitBy {
+    let spec = service.object.spec.as_ref();
+    let is_sticky = spec.is_some_and(|it| it.session_affinity.as_deref() == Some("ClientIP"));
     match text {
+        None if is_sticky => L4SplitBy::SourceAddress,
         None | Some("connection") => L4SplitBy::Connection,
         Some("source-address") => L4SplitBy::SourceAddress,
         Some(other) => {
@@ -142,6 +152,43 @@ fn split_by(text: Option<&str>, subject: &Subject<'_>, problems: &mut Problems) 
             L4SplitBy::Connection
         }
     }
+}
+
+/// Addresses that lead to each node's own Endpoints are left to the cluster, as a Split knows those of all
+/// nodes.
+fn report_local(
+    scope: L4Scope,
+    service: &Sourced<Service>,
+    subject: &Subject<'_>,
+    problems: &mut Problems,
+) {
+    let mut warn = |field: &str, what: &str| {
+        let effect = "they are left to the cluster, without a split";
+        let what = format!("{what} lead to each node's own endpoints only");
+        problems.warn(subject, field, "split-local-only", what, effect);
+    };
+    if scope.is_east_west() && is_local_inside(&service.object) {
+        warn("spec.internalTrafficPolicy", "the Service's own addresses");
+    }
+    let has_external = !super::external_addresses(&service.object).is_empty();
+    if scope.is_north_south() && is_local_outside(&service.object) && has_external {
+        warn(
+            "spec.externalTrafficPolicy",
+            "the Service's external addresses",
+        );
+    }
+}
+
+/// Whether the Service's own addresses lead to each node's own Endpoints only.
+pub(super) fn is_local_inside(service: &Service) -> bool {
+    let spec = service.spec.as_ref();
+    spec.is_some_and(|it| it.internal_traffic_policy.as_deref() == Some("Local"))
+}
+
+/// The same of its external addresses.
+pub(super) fn is_local_outside(service: &Service) -> bool {
+    let spec = service.spec.as_ref();
+    spec.is_some_and(|it| it.external_traffic_policy.as_deref() == Some("Local"))
 }
 
 /// The Services that there are. What another one would have had stays with the Service itself.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::support::objects;
 use crate::config::{ClassSettings, L4Settings};
 use crate::k8s::{Translation, Translator, translate};
-use crate::model::{L4, Severity};
+use crate::model::{L4, L4SplitBy, Severity};
 
 /// A Service of `ns` with an annotation `split` and others, and these ports, each `name number protocol`.
 fn service(name: &str, annotations: &[(&str, &str)], ports: &[&str]) -> String {
@@ -266,6 +266,51 @@ fn ports_that_do_not_fit_are_told_for_each() {
         "{}",
         missing.message
     );
+}
+
+#[test]
+fn what_the_service_says_of_its_clients_holds_for_its_split() {
+    let split_of = |spec: &str, more: &[(&str, &str)]| {
+        let annotations = [&[("split", "next=10")], more].concat();
+        let services = [
+            service_of("app", &annotations, WEB, spec),
+            service("next", &[], WEB),
+        ];
+        split(&services)
+    };
+    let by = |translation: &Translation| translation.snapshot.l4.services[0].split_by;
+    let sticky = "clusterIP: 10.96.0.7, sessionAffinity: ClientIP";
+    assert_eq!(by(&split_of(sticky, &[])), L4SplitBy::SourceAddress);
+    // What is written about the Split itself counts more.
+    let asked = [("split-by", "connection")];
+    assert_eq!(by(&split_of(sticky, &asked)), L4SplitBy::Connection);
+    let plain = "clusterIP: 10.96.0.7, sessionAffinity: None";
+    assert_eq!(by(&split_of(plain, &[])), L4SplitBy::Connection);
+}
+
+#[test]
+fn addresses_that_lead_to_a_nodes_own_endpoints_are_left_to_the_cluster() {
+    let spec = "clusterIP: 10.96.0.7, externalIPs: [198.51.100.7]";
+    let found = |policies: &str, scope: &str| {
+        let annotations = [("split", "next=10"), ("split-scope", scope)];
+        let services = [
+            service_of("app", &annotations, WEB, &format!("{spec}{policies}")),
+            service("next", &[], WEB),
+        ];
+        let translation = split(&services);
+        let app = &translation.snapshot.l4.services[0];
+        let counts = (app.cluster_addresses.len(), app.external_addresses.len());
+        (counts, problems(&translation))
+    };
+    assert_eq!(found("", "all"), ((1, 1), vec![]));
+    let inside = ", internalTrafficPolicy: Local";
+    let told = "app spec.internalTrafficPolicy split-local-only".to_owned();
+    assert_eq!(found(inside, "all"), ((0, 1), vec![told]));
+    assert_eq!(found(inside, "north-south"), ((0, 1), vec![]));
+    let outside = ", externalTrafficPolicy: Local";
+    let told = "app spec.externalTrafficPolicy split-local-only".to_owned();
+    assert_eq!(found(outside, "all"), ((1, 0), vec![told]));
+    assert_eq!(found(outside, "east-west"), ((1, 0), vec![]));
 }
 
 #[test]
