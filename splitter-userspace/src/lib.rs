@@ -20,3 +20,4 @@ pub mod routing;
 pub mod telemetry;
 pub mod tls;
 pub mod webhook;
+mod words;

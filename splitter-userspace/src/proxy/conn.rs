@@ -35,6 +35,9 @@ const LINGER_BYTES: usize = 1024 * 1024;
 /// The least that hyper takes as buffer size, in bytes.
 const BUFFER_MIN: usize = 8192;
 
+/// Fields that hyper has room for without asking for memory.
+const HEADERS_ON_STACK: usize = 100;
+
 /// Streams of one HTTP/2 connection that may be in hand at once.
 const STREAMS_MAX: u32 = 128;
 
@@ -76,12 +79,16 @@ pub async fn serve(worker: Rc<Worker>, stream: TcpStream, peer: SocketAddr, loca
 async fn serve_http1(worker: &Rc<Worker>, client: &Rc<Client>) {
     let service = service_fn(|request| service::serve(worker.clone(), client.clone(), request));
     let limits = worker.limits();
-    let mut connection = http1::Builder::new()
+    let mut builder = http1::Builder::new();
+    // The guard has counted by then; hyper only needs room. Until it is told how much it has enough on its
+    // stack, for each head.
+    if limits.max_headers > HEADERS_ON_STACK {
+        builder.max_headers(limits.max_headers);
+    }
+    let mut connection = builder
         // Whether the client has left is looked at here, once a turn: hyper would try to read in
         // every round of its loop.
         .half_close(true)
-        // The guard has counted by then; hyper only needs room.
-        .max_headers(limits.max_headers + 1)
         .max_buf_size((limits.max_head_bytes * 2).max(BUFFER_MIN))
         .serve_connection(ClientIo(client.clone()), service);
     let (mut told, mut gone) = (false, false);

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use super::socket::{Progress, Socket};
+use super::socket::{Progress, Socket, Spare};
 
 /// The sockets of one worker that have bytes to send.
 #[derive(Default)]
@@ -16,9 +16,15 @@ pub struct Flusher {
     dirty: RefCell<Vec<Rc<Socket>>>,
     blocked: RefCell<Vec<Rc<Socket>>>,
     waker: RefCell<Option<Waker>>,
+    spare: Spare,
 }
 
 impl Flusher {
+    /// Empty buffers for what is held.
+    pub fn spare(&self) -> &Spare {
+        &self.spare
+    }
+
     /// Has `socket` flushed at the end of this turn.
     pub fn push(&self, socket: Rc<Socket>) {
         let first = {

@@ -6,6 +6,7 @@
 //! of where each head and body begins and ends. Pure: bytes in, verdict out.
 
 use super::fault::Fault;
+use crate::words::{self, Word};
 
 /// The longest chunk-size line, extensions included, in bytes.
 const CHUNK_LINE_MAX: usize = 4096;
@@ -330,9 +331,8 @@ fn is_field(line: &[u8]) -> bool {
         return false;
     }
     let value = line.get(name + 1..).unwrap_or_default();
-    value
-        .iter()
-        .all(|byte| (*byte >= b' ' && *byte != 0x7f) || *byte == b'\t')
+    let is_allowed = |byte: u8| (byte >= b' ' && byte != 0x7f) || byte == b'\t';
+    words::prefix(value, Word::is_without_controls, is_allowed) == value.len()
 }
 
 /// Letters, digits and these, as a table: it is asked for every byte.

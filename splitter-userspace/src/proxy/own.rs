@@ -84,7 +84,7 @@ pub fn policy_answer(
     mut reply: Reply,
     mut journal: Box<Journal>,
 ) -> io::Result<Response<AnswerBody>> {
-    tracing::trace!(policy = reply.name, status = %reply.status, "answered by a policy");
+    tracing::debug!(policy = reply.name, status = %reply.status, "answered by a policy");
     journal.answer_by(reply.name, reply.status.as_u16());
     if journal.passage.grpc {
         grpc::translate(&mut reply);

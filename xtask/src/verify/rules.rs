@@ -15,17 +15,26 @@ pub(super) enum Allowed {
 /// The modules of the library. A module without a rule is a finding.
 pub(super) const MODULES: &[Module] = &[
     only("model", &[]),
+    only("words", &[]),
     only("config", &["dataplane", "model"]),
     only("routing", &["model"]),
     only("auth", &["model"]),
     only("k8s", &["model", "config"]),
     only("names", &["config", "k8s", "model"]),
     only("dataplane", &["model", "routing"]),
-    only("telemetry", &["model", "routing", "config"]),
+    only("telemetry", &["model", "routing", "config", "words"]),
     only("tls", &["model"]),
     only(
         "proxy",
-        &["model", "routing", "telemetry", "config", "tls", "auth"],
+        &[
+            "model",
+            "routing",
+            "telemetry",
+            "config",
+            "tls",
+            "auth",
+            "words",
+        ],
     ),
     only("admin", &["model", "routing", "telemetry"]),
     only("webhook", &["config", "k8s", "telemetry"]),

@@ -32,7 +32,7 @@ use tokio::io::unix::AsyncFd;
 use super::clock::{Clock, Tick};
 use super::flush::Flusher;
 use held::Held;
-pub use held::{HOLD, HOLD_MAX};
+pub use held::{HOLD, HOLD_MAX, Spare};
 pub use pipe::{PIPE, Pipe, Pipes};
 pub use session::{HandshakeError, Session};
 

@@ -34,9 +34,9 @@ impl Socket {
         let mut held = self.held.borrow_mut();
         let pending = held.pending().len();
         if pending + len <= HOLD || (self.blocked.get() && pending + len <= HOLD_MAX) {
-            for buf in bufs {
-                held.bytes.extend_from_slice(buf);
-            }
+            held.append(self.flusher.spare(), |bytes| {
+                bufs.iter().for_each(|buf| bytes.extend_from_slice(buf));
+            });
             drop(held);
             self.mark_dirty();
             return Poll::Ready(Ok(len));
@@ -48,7 +48,7 @@ impl Socket {
         match self.send(held.pending(), bufs, false) {
             Ok(sent) => {
                 let own = sent.min(pending);
-                held.consume(own);
+                held.consume(own, self.flusher.spare());
                 drop(held);
                 if sent < pending + len {
                     self.block();
@@ -252,7 +252,7 @@ impl Socket {
                 return Progress::Done;
             }
             match self.send(held.pending(), &[], more) {
-                Ok(sent) => held.consume(sent),
+                Ok(sent) => held.consume(sent, self.flusher.spare()),
                 Err(rustix::io::Errno::AGAIN) => return Progress::Blocked,
                 Err(e) => {
                     drop(held);

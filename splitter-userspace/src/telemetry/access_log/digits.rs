@@ -28,6 +28,14 @@ pub(super) fn seconds(out: &mut Vec<u8>, time: Duration) {
     decimal(out, u64::from(time.subsec_micros()), 6);
 }
 
+/// Seconds with three places, to the nearest millisecond.
+pub(super) fn millis(out: &mut Vec<u8>, time: Duration) {
+    let time = time.saturating_add(Duration::from_micros(500));
+    decimal(out, time.as_secs(), 1);
+    out.push(b'.');
+    decimal(out, u64::from(time.subsec_millis()), 3);
+}
+
 /// An address as everybody writes it.
 pub(super) fn address(out: &mut Vec<u8>, address: IpAddr) {
     let IpAddr::V4(address) = address else {
@@ -84,6 +92,22 @@ mod tests {
         ] {
             assert_eq!(
                 written(|out| seconds(out, Duration::from_nanos(nanos))),
+                text
+            );
+        }
+    }
+
+    #[test]
+    fn times_are_rounded_to_milliseconds() {
+        for (micros, text) in [
+            (0, "0.000"),
+            (499, "0.000"),
+            (500, "0.001"),
+            (1_234_499, "1.234"),
+            (59_999_500, "60.000"),
+        ] {
+            assert_eq!(
+                written(|out| millis(out, Duration::from_micros(micros))),
                 text
             );
         }

@@ -1,8 +1,13 @@
 use std::io::Write as _;
 
+use crate::words::{self, Word};
+
 /// Writes bytes of a client as nginx does in its log: quotes, backslashes, control characters and
 /// everything that is not ASCII become `\xNN`, so that no line can be forged.
 pub(super) fn text(out: &mut Vec<u8>, value: &[u8]) {
+    // Nearly everything is plain, and goes as one piece.
+    let (plain, value) = value.split_at(plain_prefix(value));
+    out.extend_from_slice(plain);
     for byte in value {
         match byte {
             b'"' | b'\\' | 0..=0x1f | 0x7f..=0xff => {
@@ -17,8 +22,7 @@ pub(super) fn text(out: &mut Vec<u8>, value: &[u8]) {
 /// replacement character.
 pub(super) fn json(out: &mut Vec<u8>, value: &[u8]) {
     // Nearly everything is plain, and goes as one piece.
-    let plain = value.iter().take_while(|byte| is_plain(**byte)).count();
-    let (plain, value) = value.split_at(plain);
+    let (plain, value) = value.split_at(plain_prefix(value));
     out.extend_from_slice(plain);
     for chunk in value.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -28,6 +32,12 @@ pub(super) fn json(out: &mut Vec<u8>, value: &[u8]) {
             out.extend_from_slice("\u{fffd}".as_bytes());
         }
     }
+}
+
+/// How many bytes from the start stand for themselves.
+fn plain_prefix(value: &[u8]) -> usize {
+    let word = |word: Word| word.is_printable_without([b'"', b'\\']);
+    words::prefix(value, word, is_plain)
 }
 
 /// Whether a byte stands for itself inside a JSON string.

@@ -9,37 +9,45 @@ use crate::model::BackendKey;
 use crate::telemetry::Record;
 use crate::telemetry::side::{host_label, path_type};
 
+/// A key with what stands around it, in one piece. The names are ours and need no escaping.
+macro_rules! key {
+    ($name:literal) => {
+        Key(concat!(",\"", $name, "\":"))
+    };
+}
+
 /// One JSON object on one line. Fields without a value are left out.
 pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, stamp: &Stamp) {
-    let mut object = Object::begin(out);
-    object.key("time");
-    object.out.push(b'"');
-    stamp.iso(object.out);
-    object.out.push(b'"');
+    out.extend_from_slice(b"{\"time\":\"");
+    stamp.iso(out);
+    out.push(b'"');
+    let mut object = Object { out };
     request(&mut object, record);
     main(&mut object, record);
     chosen(&mut object, record);
     upstream(&mut object, record);
-    object.out.extend_from_slice(b"}\n");
+    out.extend_from_slice(b"}\n");
 }
 
 fn request(object: &mut Object<'_>, record: &Record<'_>) {
-    object.quoted("remote_addr", |out| digits::address(out, record.client));
-    object.text("method", record.method.as_str());
-    object.text("host", record.host);
-    object.text("target", record.target);
-    object.text("protocol", version(record.version));
-    object.number("status", record.status);
-    object.number("request_length", record.request_bytes);
-    object.number("body_bytes_sent", record.response_bytes);
-    object.seconds("request_time", Some(record.duration));
-    object.header("referer", record, &REFERER);
-    object.header("user_agent", record, &USER_AGENT);
-    object.text("request_id", record.request_id);
-    object.text("pool", record.pool);
-    object.text("class", record.class);
+    object.quoted(key!("remote_addr"), |out| {
+        digits::address(out, record.client)
+    });
+    object.plain(key!("method"), record.method.as_str());
+    object.text(key!("host"), record.host);
+    object.text(key!("target"), record.target);
+    object.plain(key!("protocol"), version(record.version));
+    object.number(key!("status"), record.status);
+    object.number(key!("request_length"), record.request_bytes);
+    object.number(key!("body_bytes_sent"), record.response_bytes);
+    object.seconds(key!("request_time"), Some(record.duration));
+    object.header(key!("referer"), record, &REFERER);
+    object.header(key!("user_agent"), record, &USER_AGENT);
+    object.text(key!("request_id"), record.request_id);
+    object.plain(key!("pool"), record.pool);
+    object.plain(key!("class"), record.class);
     if let Some(fault) = record.fault {
-        object.text("fault", fault);
+        object.plain(key!("fault"), fault);
     }
 }
 
@@ -48,31 +56,31 @@ fn main(object: &mut Object<'_>, record: &Record<'_>) {
     let Some((_, location)) = record.location else {
         return;
     };
-    object.text("namespace", &location.ingress.namespace);
-    object.text("ingress", &location.ingress.name);
-    object.text("location_host", &host_label(&location.key.host));
-    object.text("location_path", &location.key.path);
-    object.text("location_path_type", path_type(location.key.kind));
+    object.plain(key!("namespace"), &location.ingress.namespace);
+    object.plain(key!("ingress"), &location.ingress.name);
+    object.text(key!("location_host"), &host_label(&location.key.host));
+    object.text(key!("location_path"), &location.key.path);
+    object.plain(key!("location_path_type"), path_type(location.key.kind));
     if let Some(key) = record.main().and_then(|side| side.backend) {
-        object.text("service", &key.service);
-        object.text("service_port", &key.port);
-        object.backend("proxy_upstream_name", key);
+        object.plain(key!("service"), &key.service);
+        object.plain(key!("service_port"), &key.port);
+        object.backend(key!("proxy_upstream_name"), key);
     }
     if let Some(key) = record.canary().and_then(|side| side.backend) {
-        object.backend("proxy_alternative_upstream_name", key);
+        object.backend(key!("proxy_alternative_upstream_name"), key);
     }
 }
 
 /// Who really was to answer, and why.
 fn chosen(object: &mut Object<'_>, record: &Record<'_>) {
     if let Some(side) = record.chosen() {
-        object.text("variant", &side.variant.name);
-        object.text("chosen_ingress", &side.variant.ingress.name);
-        object.text("chosen_service", side.service());
-        object.text("chosen_port", side.port());
+        object.plain(key!("variant"), &side.variant.name);
+        object.plain(key!("chosen_ingress"), &side.variant.ingress.name);
+        object.plain(key!("chosen_service"), side.service());
+        object.plain(key!("chosen_port"), side.port());
     }
     if let Some(reason) = record.reason() {
-        object.text("reason", reason.as_str());
+        object.plain(key!("reason"), reason.as_str());
     }
 }
 
@@ -80,82 +88,85 @@ fn upstream(object: &mut Object<'_>, record: &Record<'_>) {
     let Some(upstream) = &record.upstream else {
         return;
     };
-    object.quoted("upstream_addr", |out| digits::socket(out, upstream.addr));
-    object.number("upstream_tries", upstream.tries);
-    object.seconds("upstream_connect_time", upstream.connect);
-    object.seconds("upstream_header_time", upstream.header);
-    object.seconds("upstream_response_time", Some(upstream.response));
+    object.quoted(key!("upstream_addr"), |out| {
+        digits::socket(out, upstream.addr)
+    });
+    object.number(key!("upstream_tries"), upstream.tries);
+    object.seconds(key!("upstream_connect_time"), upstream.connect);
+    object.seconds(key!("upstream_header_time"), upstream.header);
+    object.seconds(key!("upstream_response_time"), Some(upstream.response));
     if let Some(status) = upstream.status {
-        object.number("upstream_status", status);
+        object.number(key!("upstream_status"), status);
     }
 }
 
-/// An object that is being written.
+/// See [`key`].
+#[derive(Clone, Copy)]
+struct Key(&'static str);
+
+/// An object that is being written, behind its first field.
 struct Object<'a> {
     out: &'a mut Vec<u8>,
-    first: bool,
 }
 
-impl<'a> Object<'a> {
-    fn begin(out: &'a mut Vec<u8>) -> Self {
-        out.push(b'{');
-        Object { out, first: true }
+impl Object<'_> {
+    #[inline]
+    fn key(&mut self, Key(key): Key) {
+        self.out.extend_from_slice(key.as_bytes());
     }
 
-    /// The names are ours and need no escaping.
-    fn key(&mut self, name: &str) {
-        if !self.first {
-            self.out.push(b',');
-        }
-        self.first = false;
-        self.out.push(b'"');
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\":");
+    fn bytes(&mut self, key: Key, value: &[u8]) {
+        self.quoted(key, |out| escape::json(out, value));
     }
 
-    fn bytes(&mut self, name: &str, value: &[u8]) {
-        self.key(name);
-        self.out.push(b'"');
-        escape::json(self.out, value);
-        self.out.push(b'"');
+    fn text(&mut self, key: Key, value: &str) {
+        self.bytes(key, value.as_bytes());
     }
 
-    fn text(&mut self, name: &str, value: &str) {
-        self.bytes(name, value.as_bytes());
+    /// Words of ours and names of objects, which have nothing to escape.
+    fn plain(&mut self, key: Key, value: &str) {
+        self.quoted(key, |out| out.extend_from_slice(value.as_bytes()));
     }
 
-    /// For values whose text has nothing to escape: addresses and names of objects.
-    fn quoted(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
-        self.key(name);
+    /// For values whose text has nothing to escape.
+    #[inline]
+    fn quoted(&mut self, key: Key, write: impl FnOnce(&mut Vec<u8>)) {
+        self.key(key);
         self.out.push(b'"');
         write(self.out);
         self.out.push(b'"');
     }
 
     /// As the key is displayed.
-    fn backend(&mut self, name: &str, key: &BackendKey) {
-        self.quoted(name, |out| {
-            for part in [&*key.namespace, "-", &*key.service, "-", &*key.port] {
+    fn backend(&mut self, key: Key, backend: &BackendKey) {
+        self.quoted(key, |out| {
+            for part in [
+                &*backend.namespace,
+                "-",
+                &*backend.service,
+                "-",
+                &*backend.port,
+            ] {
                 out.extend_from_slice(part.as_bytes());
             }
         });
     }
 
-    fn number(&mut self, name: &str, value: impl Into<u64>) {
-        self.key(name);
+    fn number(&mut self, key: Key, value: impl Into<u64>) {
+        self.key(key);
         digits::decimal(self.out, value.into(), 1);
     }
 
-    fn seconds(&mut self, name: &str, value: Option<Duration>) {
+    fn seconds(&mut self, key: Key, value: Option<Duration>) {
         if let Some(value) = value {
-            self.key(name);
+            self.key(key);
             digits::seconds(self.out, value);
         }
     }
 
-    fn header(&mut self, name: &str, record: &Record<'_>, header: &HeaderName) {
+    fn header(&mut self, key: Key, record: &Record<'_>, header: &HeaderName) {
         if let Some(value) = record.headers.get(header) {
-            self.bytes(name, value.as_bytes());
+            self.bytes(key, value.as_bytes());
         }
     }
 }

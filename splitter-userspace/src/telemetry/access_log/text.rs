@@ -1,10 +1,7 @@
-use std::fmt::Display;
-use std::io::Write as _;
-
 use http::header::{REFERER, USER_AGENT};
 
 use super::stamp::Stamp;
-use super::{escape, version};
+use super::{digits, escape, version};
 use crate::model::BackendKey;
 use crate::telemetry::Record;
 use crate::telemetry::side::host_label;
@@ -19,27 +16,26 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, stamp: &Stamp) {
 
 /// `addr - user [time] "request" status bytes "referer" "agent" length time`
 fn client(out: &mut Vec<u8>, record: &Record<'_>, stamp: &Stamp) {
-    // Writing to a Vec cannot fail.
-    let _ = write!(out, "{} - - [", record.client);
+    digits::address(out, record.client);
+    words(out, [" - - ["]);
     stamp.common(out);
-    out.extend_from_slice(b"] \"");
+    words(out, ["] \""]);
     escape::text(out, record.method.as_str().as_bytes());
     out.push(b' ');
     escape::text(out, record.target.as_bytes());
-    let _ = write!(
-        out,
-        " {}\" {} {} ",
-        version(record.version),
-        record.status,
-        record.response_bytes
-    );
+    words(out, [" ", version(record.version), "\" "]);
+    digits::decimal(out, record.status.into(), 1);
+    out.push(b' ');
+    digits::decimal(out, record.response_bytes, 1);
+    out.push(b' ');
     for name in [REFERER, USER_AGENT] {
         let value = record.headers.get(name);
         quoted(out, value.map_or(b"-", |value| value.as_bytes()));
         out.push(b' ');
     }
-    let seconds = record.duration.as_secs_f64();
-    let _ = write!(out, "{} {seconds:.3}", record.request_bytes);
+    digits::decimal(out, record.request_bytes, 1);
+    out.push(b' ');
+    digits::millis(out, record.duration);
 }
 
 /// `[main] [canary] addr length time status id`
@@ -49,13 +45,14 @@ fn upstream(out: &mut Vec<u8>, record: &Record<'_>) {
     bracketed(out, main, "-");
     bracketed(out, canary, "");
     if let Some(upstream) = &record.upstream {
-        let seconds = upstream.response.as_secs_f64();
-        let _ = write!(out, " {}", upstream.addr);
+        out.push(b' ');
+        digits::socket(out, upstream.addr);
         or_dash(out, upstream.status.map(|_| record.response_bytes));
-        let _ = write!(out, " {seconds:.3}");
-        or_dash(out, upstream.status);
+        out.push(b' ');
+        digits::millis(out, upstream.response);
+        or_dash(out, upstream.status.map(u64::from));
     } else {
-        out.extend_from_slice(b" - - - -");
+        words(out, [" - - - -"]);
     }
     out.push(b' ');
     escape::text(out, record.request_id.as_bytes());
@@ -63,40 +60,54 @@ fn upstream(out: &mut Vec<u8>, record: &Record<'_>) {
 
 /// Who really answered and why.
 fn own(out: &mut Vec<u8>, record: &Record<'_>) {
-    out.extend_from_slice(b" host=");
+    words(out, [" host="]);
     quoted(out, record.host.as_bytes());
-    let _ = write!(out, " pool={} location=", record.pool);
+    words(out, [" pool=", record.pool, " location="]);
     if let Some((_, location)) = record.location {
         out.push(b'"');
         escape::text(out, host_label(&location.key.host).as_bytes());
         escape::text(out, location.key.path.as_bytes());
-        out.push(b'"');
-        let _ = write!(
+        let ingress = &location.ingress;
+        words(
             out,
-            " ingress={}/{}",
-            location.ingress.namespace, location.ingress.name
+            ["\" ingress=", &*ingress.namespace, "/", &*ingress.name],
         );
     } else {
-        out.extend_from_slice(b"- ingress=-");
+        words(out, ["- ingress=-"]);
     }
     if let Some(side) = record.chosen() {
         let ingress = &side.variant.ingress;
-        let _ = write!(
+        words(
             out,
-            " chosen_ingress={}/{} chosen_service={}:{} variant={}",
-            ingress.namespace,
-            ingress.name,
-            side.service(),
-            side.port(),
-            side.variant.name
+            [
+                " chosen_ingress=",
+                &*ingress.namespace,
+                "/",
+                &*ingress.name,
+                " chosen_service=",
+                side.service(),
+                ":",
+                side.port(),
+                " variant=",
+                &*side.variant.name,
+            ],
         );
     } else {
-        out.extend_from_slice(b" chosen_ingress=- chosen_service=- variant=-");
+        words(out, [" chosen_ingress=- chosen_service=- variant=-"]);
     }
     let reason = record.reason().map_or("-", |reason| reason.as_str());
-    let fault = record.fault.unwrap_or("-");
+    words(out, [" reason=", reason, " tries="]);
     let tries = record.upstream.map_or(0, |upstream| upstream.tries);
-    let _ = write!(out, " reason={reason} tries={tries} fault={fault}");
+    digits::decimal(out, tries.into(), 1);
+    words(out, [" fault=", record.fault.unwrap_or("-")]);
+}
+
+/// Words of ours and names of objects, which have nothing to escape.
+#[inline]
+fn words<const N: usize>(out: &mut Vec<u8>, words: [&str; N]) {
+    for word in words {
+        out.extend_from_slice(word.as_bytes());
+    }
 }
 
 fn quoted(out: &mut Vec<u8>, value: &[u8]) {
@@ -105,16 +116,29 @@ fn quoted(out: &mut Vec<u8>, value: &[u8]) {
     out.push(b'"');
 }
 
+/// A backend as it is displayed.
 fn bracketed(out: &mut Vec<u8>, key: Option<&BackendKey>, none: &str) {
-    let _ = match key {
-        Some(key) => write!(out, " [{key}]"),
-        None => write!(out, " [{none}]"),
-    };
+    match key {
+        Some(key) => words(
+            out,
+            [
+                " [",
+                &*key.namespace,
+                "-",
+                &*key.service,
+                "-",
+                &*key.port,
+                "]",
+            ],
+        ),
+        None => words(out, [" [", none, "]"]),
+    }
 }
 
-fn or_dash(out: &mut Vec<u8>, value: Option<impl Display>) {
-    let _ = match value {
-        Some(value) => write!(out, " {value}"),
-        None => write!(out, " -"),
-    };
+fn or_dash(out: &mut Vec<u8>, value: Option<u64>) {
+    out.push(b' ');
+    match value {
+        Some(value) => digits::decimal(out, value, 1),
+        None => out.push(b'-'),
+    }
 }
