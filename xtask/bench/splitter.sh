@@ -3,7 +3,8 @@
 #
 # The routes are Ingress objects as people write them: one Ingress a host, and one canary Ingress a
 # host with weight, header and cookie. A change of weight replaces the files of the canaries; nothing
-# is signalled.
+# is signalled. Every request is logged to a file, and metrics are kept, unless ACCESS_LOG says otherwise:
+# what the other proxies there do is less.
 : "${SPLITTER:=splitter}"
 
 available() { command -v "$SPLITTER" >/dev/null; }
@@ -71,7 +72,8 @@ start() {
     reload
     exec "$SPLITTER" run --manifests "$WORK/manifests" --http "127.0.0.1:$HTTP_PORT" \
         --admin "127.0.0.1:$ADMIN_PORT" --https "127.0.0.1:$TLS_PORT" \
-        --default-ssl-certificate bench/certificate --workers 1 --steering none --access-log off
+        --default-ssl-certificate bench/certificate --workers 1 --steering none \
+        --access-log "${ACCESS_LOG:-$WORK/access.log}"
 }
 
 # What configure wrote is taken up from here on, so that the time it takes counts.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
+use crate::bench::instructions;
 use crate::process::{self, cargo, root};
 use crate::{control_plane, setup};
 
@@ -53,6 +54,9 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
             "--manifest-path",
             EBPF,
         ]))?;
+    }
+    if args.cargo.is_empty() {
+        instructions::run(false)?;
     }
     Ok(())
 }

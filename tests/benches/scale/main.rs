@@ -4,11 +4,13 @@
 //! event is written to the watch until every kept connection is answered by it.
 //!
 //! `SPLITTER_SCALE_INGRESSES` sets another number of Ingresses, `SPLITTER_BENCH_ROUNDS` how many
-//! changes of each kind there are.
+//! changes of each kind there are. Before it, the memory of connections that are kept and not used:
+//! `SPLITTER_SCALE_CONNECTIONS` of them.
 
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 #![allow(clippy::print_stdout, reason = "the figures are what it is for")]
 
+mod idle;
 mod inside;
 mod objects;
 mod process;
@@ -30,6 +32,7 @@ fn main() {
     let number = |name: &str, usual: usize| -> usize {
         std::env::var(name).map_or(usual, |text| text.parse().unwrap())
     };
+    idle::measure(number("SPLITTER_SCALE_CONNECTIONS", 100_000));
     let ingresses = number("SPLITTER_SCALE_INGRESSES", 10_000);
     let rounds = number("SPLITTER_BENCH_ROUNDS", 200);
     inside::measure(ingresses, rounds);

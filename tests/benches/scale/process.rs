@@ -25,7 +25,17 @@ pub struct Memory {
 }
 
 impl Process {
+    /// One that follows this API server.
     pub fn start(api: &FakeApi) -> Self {
+        Self::start_with(&[
+            format!("--kubeconfig={}", api.kubeconfig().display()),
+            "--update-status=false".to_owned(),
+            "--events=false".to_owned(),
+        ])
+    }
+
+    /// One with these arguments.
+    pub fn start_with(args: &[String]) -> Self {
         let (http, admin) = (free(), free());
         let mut command = Command::new(env!("CARGO_BIN_EXE_splitter-here"));
         command
@@ -38,13 +48,8 @@ impl Process {
                 "--https",
                 "off",
             ])
-            .args([
-                "--access-log",
-                "off",
-                "--update-status=false",
-                "--events=false",
-            ])
-            .arg(format!("--kubeconfig={}", api.kubeconfig().display()))
+            .args(["--access-log", "off"])
+            .args(args)
             .arg(format!("--http={http}"))
             .arg(format!("--admin={admin}"))
             .env("SPLITTER_LOG", "error")
@@ -87,16 +92,22 @@ impl Process {
     }
 
     pub fn memory(&self) -> Memory {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let field = |name: &str| -> u64 {
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            let kib = line.unwrap().trim_matches(|it: char| !it.is_ascii_digit());
-            kib.parse::<u64>().unwrap() / 1024
-        };
         Memory {
-            now: field("VmRSS:"),
-            most: field("VmHWM:"),
+            now: self.kib("VmRSS:") / 1024,
+            most: self.kib("VmHWM:") / 1024,
         }
+    }
+
+    /// Resident memory now, in KiB.
+    pub fn memory_kib(&self) -> u64 {
+        self.kib("VmRSS:")
+    }
+
+    fn kib(&self, name: &str) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.unwrap().trim_matches(|it: char| !it.is_ascii_digit());
+        kib.parse().unwrap()
     }
 }
 

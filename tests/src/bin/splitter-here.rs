@@ -4,6 +4,9 @@ use std::process::ExitCode;
 
 use splitter::{app, cli};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     cli::main(std::env::args_os(), app::run)
 }

@@ -1,7 +1,10 @@
 //! `cargo xtask bench`: what finding and deciding costs, and, if asked, what steering costs and does,
 //! or what whole requests cost beside other proxies.
 
+pub(crate) mod instructions;
 mod peers;
+mod results;
+mod table;
 
 use anyhow::Result;
 
@@ -18,6 +21,14 @@ pub(crate) struct BenchArgs {
     #[arg(long, conflicts_with_all = ["peers", "steering"])]
     scale: bool,
 
+    /// Instead count the instructions of requests, and compare them with what was recorded
+    #[arg(long, conflicts_with_all = ["peers", "steering", "scale"])]
+    instructions: bool,
+
+    /// Record what was counted
+    #[arg(long, requires = "instructions")]
+    update: bool,
+
     /// Also run splitter beside other proxies, with the bench in --peer-bench
     #[arg(long)]
     peers: bool,
@@ -25,6 +36,10 @@ pub(crate) struct BenchArgs {
     /// A bench that runs proxies side by side: a folder with run.sh, and proxies/NAME.sh for each
     #[arg(long, env = "SPLITTER_PEER_BENCH", value_name = "DIR")]
     peer_bench: Option<std::path::PathBuf>,
+
+    /// Instead of running anything, make the tables of docs/performance.md from what a run has left
+    #[arg(long, value_name = "FILE", requires = "peers", conflicts_with = "run")]
+    results: Option<std::path::PathBuf>,
 
     /// Arguments for the peer bench's run.sh instead of the usual ones
     #[arg(last = true, value_name = "ARGS", requires = "peers")]
@@ -41,6 +56,12 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
     }
     if args.scale {
         return tests(&["scale"]);
+    }
+    if let Some(results) = &args.results {
+        return peers::publish(results);
+    }
+    if args.instructions {
+        return instructions::run(args.update);
     }
     let all = [
         "bench",

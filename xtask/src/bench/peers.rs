@@ -4,17 +4,28 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
+use super::table;
 use crate::process::{self, cargo, root};
 
-/// What is run unless something else is asked for: the proxies that are to be beaten, and the
-/// workloads that need no TLS.
+/// What is run unless something else is asked for: the proxies that are to be beaten, at every kind of
+/// request. Takes some 50 minutes.
 const USUAL: &[&str] = &[
     "-p",
-    "splitter,hyper,nginx,haproxy",
+    "splitter,splitter-unlogged,hyper,nginx,haproxy,haproxy-splice,envoy",
     "-w",
-    "keepalive,close,large,post,h2c",
+    "keepalive,keepalive-rate,close,close-rate,large,post,tls,tls-new,h2,h2c",
     "-r",
     "5",
+];
+
+/// The same for what grows with routes, and for changes under load; these take minutes each.
+const GROWTH: &[&str] = &[
+    "-p",
+    "splitter,hyper,nginx,haproxy,envoy",
+    "-w",
+    "routes,reload",
+    "-r",
+    "2",
 ];
 
 /// Runs splitter's release build beside other proxies, in a copy of the bench below `target`.
@@ -40,26 +51,35 @@ pub(super) fn run(bench: Option<&Path>, args: &[String]) -> Result<()> {
     let copy = root().join("target/peer-bench");
     copy_dir(bench, &copy)
         .with_context(|| format!("cannot copy {} to {}", bench.display(), copy.display()))?;
-    let ours = copy.join("proxies/splitter.sh");
-    fs::copy(root().join("xtask/bench/splitter.sh"), ours).context("cannot add splitter")?;
+    for name in ["splitter.sh", "splitter-unlogged.sh"] {
+        let ours = copy.join("proxies").join(name);
+        fs::copy(root().join("xtask/bench").join(name), ours).context("cannot add splitter")?;
+    }
     baseline(&copy)?;
 
     // Results of an earlier run would be shown among those of this one.
     for results in ["results.jsonl", "results.md"] {
         let _ = fs::remove_file(copy.join(results));
     }
-    let usual = USUAL.iter().map(|arg| (*arg).to_owned()).collect();
-    let args = if args.is_empty() {
-        usual
-    } else {
-        args.to_vec()
-    };
     process::run(bench_run(&copy).args(["--check", "-p", "splitter"]))?;
-    process::run(bench_run(&copy).args(args))?;
-    if let Ok(table) = fs::read_to_string(copy.join("results.md")) {
-        println!("{table}");
+    if !args.is_empty() {
+        process::run(bench_run(&copy).args(args))?;
+        println!("{}", fs::read_to_string(copy.join("results.md"))?);
+        return Ok(());
     }
-    Ok(())
+    process::run(bench_run(&copy).args(USUAL))?;
+    process::run(bench_run(&copy).args(GROWTH))?;
+    publish(&copy.join("results.jsonl"))
+}
+
+/// Makes the tables of what a run has left.
+///
+/// # Errors
+/// When that cannot be read, or the tables cannot be written.
+pub(super) fn publish(results: &Path) -> Result<()> {
+    let text = fs::read_to_string(results)
+        .with_context(|| format!("cannot read {}", results.display()))?;
+    table::publish(&text, &root().join("docs/performance.md"))
 }
 
 fn bench_run(copy: &Path) -> Command {

@@ -1,0 +1,3 @@
+# splitter without an access log, as the other proxies are run.
+ACCESS_LOG=off
+. "$BENCH/proxies/splitter.sh"
