@@ -112,8 +112,9 @@ pub struct Target {
     pub state: u32,
 }
 
-/// Key of the map `l4_flows`: the packets of one direction of a flow, as they come in, or as those of
-/// Endpoints on the node go out.
+/// Key of the maps `l4_flows` and `l4_unproven`: the packets of one direction of a flow, as they come in, or as
+/// those of Endpoints on the node go out. A TCP connection is in the first when its Endpoint has sent data,
+/// which it does only when the client has answered it; the second has all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct FlowKey {
@@ -133,7 +134,7 @@ pub struct FlowKey {
     pub pad: u16,
 }
 
-/// Value of the map `l4_flows`: what the addresses and ports of these packets become. The same read
+/// Value of these maps: what the addresses and ports of these packets become. The same read
 /// backwards is the key of the other direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

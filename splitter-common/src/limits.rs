@@ -71,7 +71,7 @@ pub const MAX_RING_PARTS: u32 = 262_144;
 /// Variants that are counted.
 pub const MAX_TRAFFIC: u32 = 16_384;
 
-/// Directions of flows, two for each flow; the least recently used makes room.
+/// Directions of flows, two for each flow, in each of both tables; the least recently used makes room.
 pub const MAX_FLOWS: u32 = 131_072;
 
 /// Datagrams in pieces whose ports are remembered; the least recently used makes room.

@@ -3,7 +3,7 @@
 
 use splitter_common::{BalanceReason, FlowState, FlowValue, PortKey, Target};
 
-use crate::balancer::{AtFront, Balancer, Direction, Entry, Work};
+use crate::balancer::{AtFront, Balancer, Direction, Table, Work};
 use crate::begin::record;
 use crate::head::{Head, PacketMut, Piece, address, age, rewrite};
 use crate::quoted::{Quoted, readdress};
@@ -46,8 +46,8 @@ pub fn balance(
         balancer.remember_ports(&work.head.pieces, work.head.key[8]);
     }
     let now = balancer.now();
-    if let Some(entry) = balancer.flow(&work.head.key, &mut work.record)
-        && let Some(balance) = of_flow(balancer, packet, work, &entry, now)
+    if let Some(table) = balancer.flow(&work.head.key, &mut work.record)
+        && let Some(balance) = of_flow(balancer, packet, work, table, now)
     {
         return Some(balance);
     }
@@ -59,11 +59,11 @@ pub fn balance(
 
 /// A packet of a flow that is known; none when the flow has to begin anew.
 #[inline(always)]
-fn of_flow<B: Balancer>(
-    balancer: &B,
+fn of_flow(
+    balancer: &impl Balancer,
     packet: &mut impl PacketMut,
     work: &mut Work,
-    entry: &B::Entry,
+    table: Table,
     now: u64,
 ) -> Option<Balance> {
     if work.record.flags & FlowValue::REPLY != 0 {
@@ -71,7 +71,7 @@ fn of_flow<B: Balancer>(
             // Of an Endpoint on this node it would have gone out, and not come in.
             return None;
         }
-        note(balancer, work, entry, now);
+        note(balancer, work, table, now);
         return Some(forward(balancer, packet, work, BalanceReason::Reply));
     }
     let target = balancer.target(work.record.target)?;
@@ -79,30 +79,24 @@ fn of_flow<B: Balancer>(
         let begins = !work.head.tcp || work.head.opens();
         return (!begins).then_some(Balance::Pass(BalanceReason::Gone));
     }
-    if begins_anew(balancer, &work.head, entry, target, now) {
+    if begins_anew(balancer, work, target, now) {
         return None;
     }
-    note(balancer, work, entry, now);
+    note(balancer, work, table, now);
     Some(forward(balancer, packet, work, BalanceReason::Known))
 }
 
 /// Whether a packet is the first of another flow between the same ends.
 #[inline(always)]
-fn begins_anew<B: Balancer>(
-    balancer: &B,
-    head: &Head,
-    entry: &B::Entry,
-    target: &Target,
-    now: u64,
-) -> bool {
-    let idle = now.saturating_sub(entry.seen());
-    if !head.tcp {
+fn begins_anew(balancer: &impl Balancer, work: &Work, target: &Target, now: u64) -> bool {
+    let idle = now.saturating_sub(work.record.seen);
+    if !work.head.tcp {
         return idle > udp_idle(balancer);
     }
     // One of a connection that is open is for its Endpoint, which knows whether it is a new one: so asking
     // for it in another's name takes nothing away.
-    head.opens()
-        && match entry.state() {
+    work.head.opens()
+        && match work.record.state {
             state if state == FlowState::Opening as u16 => {
                 idle > OPENING || target.state & Target::TAKES == 0
             }
@@ -116,10 +110,13 @@ pub(crate) fn udp_idle(balancer: &impl Balancer) -> u64 {
     u64::from(seconds) * 1_000_000_000
 }
 
+/// How long a flow's time is left as it is, in nanoseconds, so that not every packet writes.
+const SEEN_EACH: u64 = 1_000_000_000;
+
 /// Takes down that a packet of a flow has come, for both directions: one may be silent.
 #[inline(always)]
-fn note<B: Balancer>(balancer: &B, work: &mut Work, entry: &B::Entry, now: u64) {
-    let state = entry.state();
+fn note(balancer: &impl Balancer, work: &mut Work, table: Table, now: u64) {
+    let state = work.record.state;
     let is_answer = work.record.flags & FlowValue::REPLY != 0;
     let goes_on = work.head.tcp && !work.head.opens() && !is_answer;
     let next = match state {
@@ -129,20 +126,17 @@ fn note<B: Balancer>(balancer: &B, work: &mut Work, entry: &B::Entry, now: u64) 
         state if state == FlowState::Open as u16 => FlowState::Open,
         _ => FlowState::Closing,
     };
-    let changes = next as u16 != state;
-    if !entry.see(now) && !changes {
+    let is_due = now.saturating_sub(work.record.seen) > SEEN_EACH;
+    let proves = table == Table::Unproven && is_answer && work.head.proves();
+    if next as u16 == state && !is_due && !proves {
         return;
     }
     work.back = FlowValue::backwards(&work.record.ends, work.head.key[9]);
-    let other = balancer.entry(&work.back);
-    if changes {
-        entry.set_state(next);
-    }
-    if let Some(other) = other {
-        other.see(now);
-        if changes {
-            other.set_state(next);
-        }
+    balancer.note(&work.head.key, next as u16, now);
+    balancer.note(&work.back, next as u16, now);
+    if proves {
+        balancer.prove(&work.head.key, &mut work.other);
+        balancer.prove(&work.back, &mut work.other);
     }
 }
 
@@ -256,13 +250,13 @@ pub fn answer(balancer: &impl Balancer, bytes: u64, work: &mut Work) -> bool {
     if work.head.is(Piece::First) {
         balancer.remember_ports(&work.head.pieces, work.head.key[8]);
     }
-    let Some(entry) = balancer.flow(&work.head.key, &mut work.record) else {
+    let Some(table) = balancer.flow(&work.head.key, &mut work.record) else {
         return false;
     };
     if work.record.flags & (FlowValue::REPLY | FlowValue::REMOTE) != FlowValue::REPLY {
         return false;
     }
-    note(balancer, work, &entry, balancer.now());
+    note(balancer, work, table, balancer.now());
     balancer.count(work.record.traffic, Direction::Out, bytes, false);
     true
 }

@@ -81,6 +81,67 @@ fn a_connection_to_an_endpoint_elsewhere_is_the_nodes_own() {
 }
 
 #[test]
+fn a_flow_is_safe_from_forged_ones_once_its_endpoint_has_sent_data() {
+    let [front, client, here, there] = places(false);
+    for (endpoint, local) in [(&here, true), (&there, false)] {
+        let bench = Bench::new(&[&front], &[(endpoint, local)], TCP);
+        let (new, known) = match local {
+            true => (NEW_HERE, KNOWN_HERE),
+            false => (NEW_THERE, KNOWN_THERE),
+        };
+        let (own, _) = bench.sends(&client, &front, SYN, new);
+        let reply = |flags: u8, data: &[u8]| {
+            let mut it = packet(endpoint, &own, TCP, flags, data);
+            if !local {
+                assert_eq!(bench.go(&mut it), Some(REPLY));
+                return;
+            }
+            let mut work = Work {
+                head: Head::of(&it).unwrap(),
+                ..Work::default()
+            };
+            assert!(answer(&bench, 64, &mut work));
+        };
+        // All this may be said to one that was never there: SYN and data of a fast opening, what is said of a
+        // number that is wrong, a refusal.
+        reply(SYN | ACK, b"");
+        reply(SYN | ACK, b"data");
+        bench.sends(&client, &front, ACK, known);
+        reply(ACK, b"");
+        reply(4, b"");
+        assert_eq!(bench.flows.borrow().len(), 0);
+        reply(ACK, b"data");
+        assert_eq!(bench.flows.borrow().len(), 2);
+        // A flood takes every place.
+        bench.unproven.borrow_mut().clear();
+        bench.sends(&client, &front, ACK, known);
+        reply(ACK, b"data");
+        // What comes after it begins like any other.
+        bench.sends(&client, &front, FIN | ACK, known);
+        bench.sends(&client, &front, SYN, new);
+        assert_eq!(bench.unproven.borrow().len(), 2);
+        assert!(
+            !bench
+                .flows
+                .borrow()
+                .values()
+                .any(|it| it.flags & FlowValue::REPLY == 0)
+        );
+    }
+}
+
+#[test]
+fn datagrams_prove_nothing() {
+    let [front, client, here, _] = places(false);
+    let bench = Bench::new(&[&front], &[(&here, true)], UDP);
+    bench.sends(&client, &front, 0, NEW_HERE);
+    assert!(bench.answers(&here, &client, 0).is_some());
+    bench.sends(&client, &front, 0, KNOWN_HERE);
+    assert!(bench.answers(&here, &client, 0).is_some());
+    assert_eq!(bench.flows.borrow().len(), 0);
+}
+
+#[test]
 fn what_is_not_for_a_front_is_untouched() {
     let [front, client, here, _] = places(false);
     let bench = Bench::new(&[&front], &[(&here, true)], TCP);
@@ -198,7 +259,7 @@ fn what_cannot_be_forwarded_is_left_to_user_space_with_a_reason() {
     for room in [0, 1] {
         bench.room.set(room);
         bench.leaves(&client, &front, SYN, Some(BalanceReason::NoRoom));
-        assert!(bench.flows.borrow().is_empty(), "nothing is left of it");
+        assert!(bench.unproven.borrow().is_empty(), "nothing is left of it");
     }
     let mut bench = Bench::new(&[&front], &[(&here, true)], TCP);
     bench.forget(0);

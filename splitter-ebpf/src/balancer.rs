@@ -1,6 +1,6 @@
 //! What forwarding reads and writes beside the packet.
 
-use splitter_common::{BalanceSettings, Balanced, FlowState, FlowValue, MAX_VARIANTS, Target};
+use splitter_common::{BalanceSettings, Balanced, FlowValue, MAX_VARIANTS, Target};
 
 use crate::head::{Ends, Head, Macs};
 
@@ -20,7 +20,7 @@ pub struct Record {
     pub traffic: u32,
     /// Flags of [`FlowValue`].
     pub flags: u16,
-    /// A [`FlowState`] code.
+    /// A [`splitter_common::FlowState`] code.
     pub state: u16,
     /// When a packet came last.
     pub seen: u64,
@@ -28,16 +28,13 @@ pub struct Record {
 
 const _: () = assert!(size_of::<Record>() == size_of::<FlowValue>());
 
-/// The part of a record that changes, in the table.
-pub trait Entry {
-    /// A [`FlowState`] code.
-    fn state(&self) -> u16;
-    /// Changes that.
-    fn set_state(&self, state: FlowState);
-    /// When a packet came last.
-    fn seen(&self) -> u64;
-    /// One comes now. Gives whether that was written down: not for every packet.
-    fn see(&self, now: u64) -> bool;
+/// Which table a flow lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// That of connections whose client has been heard from by its Endpoint.
+    Proven,
+    /// That of all others: what forged addresses fill makes room there only.
+    Unproven,
 }
 
 /// Memory for one packet: more than a kernel program has on its stack.
@@ -76,19 +73,19 @@ pub enum Direction {
 
 /// What the program reads and writes beside the packet.
 pub trait Balancer {
-    /// A flow.
-    type Entry: Entry;
     /// How it is done; none: it is not.
     fn settings(&self) -> Option<&BalanceSettings>;
     /// Bits of [`splitter_common::PortUse`].
     fn uses(&self, port: u16) -> u8;
     /// The flow of a key, with a copy of what lies there.
-    fn flow(&self, key: &[u32; 10], record: &mut Record) -> Option<Self::Entry>;
-    /// The same without the copy.
-    fn entry(&self, key: &[u32; 10]) -> Option<Self::Entry>;
-    /// Adds one; with `only_new` not in the place of another. False when that was not possible.
+    fn flow(&self, key: &[u32; 10], record: &mut Record) -> Option<Table>;
+    /// Writes down a [`splitter_common::FlowState`] code, and that a packet comes now, if the flow is there.
+    fn note(&self, key: &[u32; 10], state: u16, now: u64);
+    /// Adds an unproven one; with `only_new` not in the place of another. False when that was not possible.
     fn insert(&self, key: &[u32; 10], record: &mut Record, only_new: bool) -> bool;
-    /// Forgets one.
+    /// Has one lie among those that are proven; `record` is room for it.
+    fn prove(&self, key: &[u32; 10], record: &mut Record);
+    /// Forgets an unproven one.
     fn remove(&self, key: &[u32; 10]);
     /// The ports of a packet of which only this piece has come now, as [`FlowKey::ports`] has them.
     fn ports_of(&self, pieces: &[u32; 3]) -> Option<u32>;

@@ -8,13 +8,13 @@ use aya_ebpf::helpers::generated::{bpf_fib_lookup, bpf_get_prandom_u32, bpf_ktim
 use aya_ebpf::macros::btf_map;
 use aya_ebpf::programs::XdpContext;
 use splitter_common::{
-    AddressKey, BalanceSettings, Balanced, BucketKind, FlowKey, FlowState, FlowValue, FragmentKey,
-    Front, MAX_BALANCED, MAX_FLOWS, MAX_FRAGMENTS, MAX_FRONTS, MAX_PORTS, MAX_RING_PARTS,
-    MAX_TARGETS, MAX_TRAFFIC, MAX_VARIANTS, PORTS_EACH, PortUses, RING_PART, RingPart, Target,
-    Traffic, WORK_WORDS,
+    AddressKey, BalanceSettings, Balanced, BucketKind, FlowKey, FlowValue, FragmentKey, Front,
+    MAX_BALANCED, MAX_FLOWS, MAX_FRAGMENTS, MAX_FRONTS, MAX_PORTS, MAX_RING_PARTS, MAX_TARGETS,
+    MAX_TRAFFIC, MAX_VARIANTS, PORTS_EACH, PortUses, RING_PART, RingPart, Target, Traffic,
+    WORK_WORDS,
 };
 use splitter_ebpf::balance::{Balance, balance, error};
-use splitter_ebpf::balancer::{AtFront, Balancer, Direction, Entry, Record, Work};
+use splitter_ebpf::balancer::{AtFront, Balancer, Direction, Record, Table, Work};
 use splitter_ebpf::bucket::take;
 use splitter_ebpf::head::{Ends, Macs, split};
 
@@ -34,7 +34,9 @@ static RINGS: Array<RingPart, { MAX_RING_PARTS as usize }> = Array::new();
 #[btf_map(name = "l4_targets")]
 static TARGETS: Array<Target, { MAX_TARGETS as usize }> = Array::new();
 #[btf_map(name = "l4_flows")]
-static FLOWS: LruHashMap<FlowKey, FlowValue, { MAX_FLOWS as usize }> = LruHashMap::new();
+static FLOWS: Flows = Flows::new();
+#[btf_map(name = "l4_unproven")]
+static UNPROVEN: Flows = Flows::new();
 #[btf_map(name = "l4_fragments")]
 static FRAGMENTS: LruHashMap<FragmentKey, u32, { MAX_FRAGMENTS as usize }> = LruHashMap::new();
 #[btf_map(name = "l4_traffic")]
@@ -42,6 +44,8 @@ static TRAFFIC: PerCpuArray<Traffic, { MAX_TRAFFIC as usize }> = PerCpuArray::ne
 /// Memory for the packet of each program: first XDP's, then that of the way out.
 #[btf_map(name = "l4_work")]
 static WORK: PerCpuArray<Scratch, 2> = PerCpuArray::new();
+
+type Flows = LruHashMap<FlowKey, FlowValue, { MAX_FLOWS as usize }>;
 
 /// Room for a [`Work`], which only this crate knows.
 #[repr(C, align(8))]
@@ -163,8 +167,6 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
 impl Balancer for Tables {
-    type Entry = MapEntry;
-
     #[inline(always)]
     fn settings(&self) -> Option<&BalanceSettings> {
         SETTINGS.get(0)
@@ -178,31 +180,64 @@ impl Balancer for Tables {
     }
 
     #[inline(always)]
-    fn flow(&self, key: &[u32; 10], record: &mut Record) -> Option<MapEntry> {
-        let entry = self.entry(key)?;
-        entry.copy(record);
-        (record.print == FlowKey::print(key)).then_some(entry)
+    fn flow(&self, key: &[u32; 10], record: &mut Record) -> Option<Table> {
+        let table = match entry(&FLOWS, key) {
+            Some(entry) => {
+                entry.copy(record);
+                Table::Proven
+            }
+            None => {
+                entry(&UNPROVEN, key)?.copy(record);
+                Table::Unproven
+            }
+        };
+        (record.print == FlowKey::print(key)).then_some(table)
     }
 
     #[inline(always)]
-    fn entry(&self, key: &[u32; 10]) -> Option<MapEntry> {
-        let at = FLOWS.get_ptr_mut(as_key::<_, FlowKey>(key))?;
-        Some(MapEntry(at.cast()))
+    fn note(&self, key: &[u32; 10], state: u16, now: u64) {
+        match entry(&FLOWS, key) {
+            Some(entry) => entry.note(state, now),
+            None => {
+                if let Some(entry) = entry(&UNPROVEN, key) {
+                    entry.note(state, now);
+                }
+            }
+        }
     }
 
     #[inline(always)]
     fn insert(&self, key: &[u32; 10], record: &mut Record, only_new: bool) -> bool {
+        let is_proven = entry(&FLOWS, key).is_some();
+        if only_new && is_proven {
+            return false;
+        }
         let flags = if only_new { NO_EXIST } else { 0 };
-        record.print = FlowKey::print(key);
-        let value = as_key::<_, FlowValue>(record);
-        FLOWS
-            .insert(as_key::<_, FlowKey>(key), value, flags)
-            .is_ok()
+        if !put(&UNPROVEN, key, record, flags) {
+            return false;
+        }
+        if is_proven {
+            let _it_may_be_gone = FLOWS.remove(as_key::<_, FlowKey>(key));
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn prove(&self, key: &[u32; 10], record: &mut Record) {
+        let Some(entry) = entry(&UNPROVEN, key) else {
+            return;
+        };
+        entry.copy(record);
+        // It stays here too, until others need its place: somebody may have looked for it there, and not
+        // found it yet, who looks here now.
+        if record.print == FlowKey::print(key) {
+            let _another_packet_was_first = put(&FLOWS, key, record, NO_EXIST);
+        }
     }
 
     #[inline(always)]
     fn remove(&self, key: &[u32; 10]) {
-        let _it_may_be_gone = FLOWS.remove(as_key::<_, FlowKey>(key));
+        let _it_may_be_gone = UNPROVEN.remove(as_key::<_, FlowKey>(key));
     }
 
     #[inline(always)]
@@ -335,8 +370,23 @@ impl Balancer for Tables {
     }
 }
 
-/// An entry of `l4_flows`.
-pub struct MapEntry(*mut Record);
+/// An entry of [`Flows`].
+struct MapEntry(*mut Record);
+
+#[inline(always)]
+fn entry(flows: &'static Flows, key: &[u32; 10]) -> Option<MapEntry> {
+    let at = flows.get_ptr_mut(as_key::<_, FlowKey>(key))?;
+    Some(MapEntry(at.cast()))
+}
+
+#[inline(always)]
+fn put(flows: &'static Flows, key: &[u32; 10], record: &mut Record, flags: u64) -> bool {
+    record.print = FlowKey::print(key);
+    let value = as_key::<_, FlowValue>(record);
+    flows
+        .insert(as_key::<_, FlowKey>(key), value, flags)
+        .is_ok()
+}
 
 /// Reads a field of a map entry at once.
 macro_rules! read {
@@ -348,7 +398,7 @@ macro_rules! read {
 }
 
 impl MapEntry {
-    /// Copies what does not change in an entry, its print last.
+    /// Copies it, its print last.
     #[inline(always)]
     fn copy(&self, record: &mut Record) {
         let mut index = 0;
@@ -360,37 +410,17 @@ impl MapEntry {
         record.epoch = read!(self.0, epoch);
         record.traffic = read!(self.0, traffic);
         record.flags = read!(self.0, flags);
+        record.state = read!(self.0, state);
+        record.seen = read!(self.0, seen);
         record.print = read!(self.0, print);
     }
-}
-
-/// How long a flow's time is left as it is, in nanoseconds, so that not every packet writes.
-const SEEN_EACH: u64 = 1_000_000_000;
-
-impl Entry for MapEntry {
-    #[inline(always)]
-    fn state(&self) -> u16 {
-        read!(self.0, state)
-    }
 
     #[inline(always)]
-    fn set_state(&self, state: FlowState) {
-        // SAFETY: as in `read`; two bytes of it.
-        unsafe { (&raw mut (*self.0).state).write_volatile(state as u16) }
-    }
-
-    #[inline(always)]
-    fn seen(&self) -> u64 {
-        read!(self.0, seen)
-    }
-
-    #[inline(always)]
-    fn see(&self, now: u64) -> bool {
-        let is_due = now.saturating_sub(self.seen()) > SEEN_EACH;
-        if is_due {
-            // SAFETY: as in `read`; eight bytes of it.
-            unsafe { (&raw mut (*self.0).seen).write_volatile(now) }
+    fn note(&self, state: u16, now: u64) {
+        // SAFETY: as in `read`; two bytes of it, and eight.
+        unsafe {
+            (&raw mut (*self.0).state).write_volatile(state);
+            (&raw mut (*self.0).seen).write_volatile(now);
         }
-        is_due
     }
 }

@@ -5,7 +5,7 @@ use splitter_common::{
 };
 
 use crate::balance::{OPENING, udp_idle};
-use crate::balancer::{Balancer, Entry, Record, Work};
+use crate::balancer::{Balancer, Record, Work};
 use crate::head::{Ends, Head};
 
 /// How long a port of a connection that has ended is not used for another one, in nanoseconds.
@@ -130,9 +130,9 @@ fn answered_here(balancer: &impl Balancer, work: &mut Work) -> Result<(), Balanc
     }
     work.back = FlowValue::backwards(&work.record.ends, work.head.key[9]);
     // A client may ask at two addresses from one port, and both lead here.
-    if let Some(entry) = balancer.flow(&work.back, &mut work.other)
+    if balancer.flow(&work.back, &mut work.other).is_some()
         && !is_same(&work.other.ends, &work.reply.ends)
-        && !is_over(balancer, work, &entry)
+        && !is_over(balancer, work)
     {
         return Err(BalanceReason::NoPort);
     }
@@ -176,9 +176,8 @@ fn answered_elsewhere(balancer: &impl Balancer, work: &mut Work) -> Result<(), B
         let port = settings.first_port + (next % span) as u16;
         work.record.ends[8] = FlowKey::ports(port, target_port);
         work.back = FlowValue::backwards(&work.record.ends, work.head.key[9]);
-        let found = balancer.flow(&work.back, &mut work.other);
-        let only_new = found.is_none();
-        if found.is_none_or(|entry| is_over(balancer, work, &entry))
+        let only_new = balancer.flow(&work.back, &mut work.other).is_none();
+        if (only_new || is_over(balancer, work))
             && balancer.insert(&work.back, &mut work.reply, only_new)
         {
             return Ok(());
@@ -203,13 +202,13 @@ fn is_same(one: &Ends, other: &Ends) -> bool {
 
 /// Whether nobody waits for anything of the flow that is in the way.
 #[inline(always)]
-fn is_over<B: Balancer>(balancer: &B, work: &Work, entry: &B::Entry) -> bool {
-    let idle = work.record.seen.saturating_sub(entry.seen());
+fn is_over(balancer: &impl Balancer, work: &Work) -> bool {
+    let idle = work.record.seen.saturating_sub(work.other.seen);
     let target = balancer.target(work.other.target);
     if target.is_none_or(|it| it.epoch != work.other.epoch) {
         return true;
     }
-    match entry.state() {
+    match work.other.state {
         _ if !work.head.tcp => idle > udp_idle(balancer),
         state if state == FlowState::Opening as u16 => idle > OPENING,
         state => state == FlowState::Closing as u16 && idle > LINGER,

@@ -2,46 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 use std::vec::Vec;
 
 use splitter_common::{
-    AddressKey, BalanceReason, BalanceSettings, Balanced, BalancedVariant, FlowState, MAX_VARIANTS,
-    PortKey, Target,
+    AddressKey, BalanceReason, BalanceSettings, Balanced, BalancedVariant, MAX_VARIANTS, PortKey,
+    Target,
 };
 
 use crate::balance::{Balance, answer, balance};
-use crate::balancer::{AtFront, Balancer, Direction, Entry, Record, Work};
+use crate::balancer::{AtFront, Balancer, Direction, Record, Table, Work};
 use crate::head::{Ends, Head, Macs, rewrite};
 use crate::packets::{Dice, End, Wire, end, ends_of, packet};
-
-/// An entry that the table and whoever looks share.
-#[derive(Clone)]
-pub struct Shared(Rc<Cell<Record>>);
-
-impl Entry for Shared {
-    fn state(&self) -> u16 {
-        self.0.get().state
-    }
-    fn set_state(&self, state: FlowState) {
-        let state = state as u16;
-        self.0.set(Record {
-            state,
-            ..self.0.get()
-        });
-    }
-    fn seen(&self) -> u64 {
-        self.0.get().seen
-    }
-    fn see(&self, seen: u64) -> bool {
-        let is_due = seen > self.seen();
-        self.0.set(Record {
-            seen,
-            ..self.0.get()
-        });
-        is_due
-    }
-}
 
 /// A node with the Service of `FRONT`, whose Endpoints are `targets`.
 pub struct Bench {
@@ -50,7 +21,8 @@ pub struct Bench {
     pub targets: Vec<Target>,
     pub ring: Vec<u32>,
     pub weights: Cell<[u32; MAX_VARIANTS]>,
-    pub flows: RefCell<HashMap<[u32; 10], Shared>>,
+    pub flows: RefCell<HashMap<[u32; 10], Record>>,
+    pub unproven: RefCell<HashMap<[u32; 10], Record>>,
     pub pieces: RefCell<HashMap<[u32; 3], u32>>,
     pub no_way: RefCell<HashSet<u32>>,
     pub admitted: Cell<u32>,
@@ -115,6 +87,7 @@ impl Bench {
             ring: (0..targets.len() as u32).collect(),
             weights: Cell::new([1, 0, 0, 0, 0, 0, 0, 0]),
             flows: RefCell::default(),
+            unproven: RefCell::default(),
             pieces: RefCell::default(),
             no_way: RefCell::default(),
             admitted: Cell::new(u32::MAX),
@@ -180,7 +153,6 @@ impl Bench {
 }
 
 impl Balancer for Bench {
-    type Entry = Shared;
     fn settings(&self) -> Option<&BalanceSettings> {
         (self.settings.on != 0).then_some(&self.settings)
     }
@@ -199,24 +171,37 @@ impl Balancer for Bench {
         }
         uses
     }
-    fn flow(&self, key: &[u32; 10], record: &mut Record) -> Option<Shared> {
-        let entry = self.entry(key)?;
-        *record = entry.0.get();
-        Some(entry)
+    fn flow(&self, key: &[u32; 10], record: &mut Record) -> Option<Table> {
+        let (flows, unproven) = (self.flows.borrow(), self.unproven.borrow());
+        let found = flows.get(key).map(|it| (it, Table::Proven));
+        let (found, table) = found.or_else(|| Some((unproven.get(key)?, Table::Unproven)))?;
+        *record = *found;
+        Some(table)
     }
-    fn entry(&self, key: &[u32; 10]) -> Option<Shared> {
-        self.flows.borrow().get(key).cloned()
+    fn note(&self, key: &[u32; 10], state: u16, now: u64) {
+        let (mut flows, mut unproven) = (self.flows.borrow_mut(), self.unproven.borrow_mut());
+        if let Some(found) = flows.get_mut(key).or_else(|| unproven.get_mut(key)) {
+            (found.state, found.seen) = (state, now);
+        }
     }
     fn insert(&self, key: &[u32; 10], record: &mut Record, only_new: bool) -> bool {
-        let mut flows = self.flows.borrow_mut();
-        if only_new && flows.contains_key(key) || flows.len() >= self.room.get() {
+        let (mut flows, mut unproven) = (self.flows.borrow_mut(), self.unproven.borrow_mut());
+        let is_there = flows.contains_key(key) || unproven.contains_key(key);
+        if only_new && is_there || unproven.len() >= self.room.get() {
             return false;
         }
-        flows.insert(*key, Shared(Rc::new(Cell::new(*record))));
+        unproven.insert(*key, *record);
+        flows.remove(key);
         true
     }
+    fn prove(&self, key: &[u32; 10], record: &mut Record) {
+        if let Some(found) = self.unproven.borrow().get(key) {
+            *record = *found;
+            self.flows.borrow_mut().entry(*key).or_insert(*record);
+        }
+    }
     fn remove(&self, key: &[u32; 10]) {
-        self.flows.borrow_mut().remove(key);
+        self.unproven.borrow_mut().remove(key);
     }
     fn ports_of(&self, pieces: &[u32; 3]) -> Option<u32> {
         self.pieces.borrow().get(pieces).copied()

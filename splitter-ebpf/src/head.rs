@@ -28,6 +28,8 @@ pub struct Head {
     pub tcp: bool,
     /// The flags of TCP.
     pub flags: u8,
+    /// There is something behind its headers.
+    pub carries: bool,
     /// A [`Piece`] code.
     pub piece: u8,
     /// What all pieces of a packet have in common, as [`splitter_common::FragmentKey`] lies in memory.
@@ -75,12 +77,12 @@ impl Head {
         }
         let protocol = u16::from_be(ip[4]) as u8;
         // More follow, and how far this one is from the first.
-        let (piece, (ports, flags)) = match u16::from_be(ip[3]) & 0x3fff {
+        let (piece, (ports, flags, header)) = match u16::from_be(ip[3]) & 0x3fff {
             0 => (Piece::Whole, transport(packet, TRANSPORT4, protocol)?),
             field if field & 0x1fff == 0 => {
                 (Piece::First, transport(packet, TRANSPORT4, protocol)?)
             }
-            _ if protocol == PROTO_TCP || protocol == PROTO_UDP => (Piece::Later, (0, 0)),
+            _ if protocol == PROTO_TCP || protocol == PROTO_UDP => (Piece::Later, (0, 0, u16::MAX)),
             _ => return None,
         };
         let (source, destination) = (join(ip[6], ip[7]), join(ip[8], ip[9]));
@@ -90,6 +92,7 @@ impl Head {
             v6: false,
             tcp: protocol == PROTO_TCP,
             flags,
+            carries: u16::from_be(ip[1]).saturating_sub(20) > header,
             piece: piece as u8,
             pieces: [
                 source,
@@ -106,7 +109,7 @@ impl Head {
             return None;
         }
         let protocol = (u16::from_be(ip[3]) >> 8) as u8;
-        let (ports, flags) = transport(packet, TRANSPORT6, protocol)?;
+        let (ports, flags, header) = transport(packet, TRANSPORT6, protocol)?;
         let at = |word: usize| join(ip[4 + 2 * word], ip[5 + 2 * word]);
         let kind = FlowKey::kind(protocol, 6);
         Some(Head {
@@ -125,6 +128,7 @@ impl Head {
             v6: true,
             tcp: protocol == PROTO_TCP,
             flags,
+            carries: u16::from_be(ip[2]) > header,
             piece: Piece::Whole as u8,
             pieces: [0; 3],
         })
@@ -166,6 +170,13 @@ impl Head {
         self.flags & (FIN | RST) != 0
     }
 
+    /// Whether an Endpoint that sends it has heard the client's answer to its own first one: data are sent
+    /// only then. What else it sends it may also send to one whose address is forged (RFC 9293 3.10.7.4).
+    #[inline(always)]
+    pub fn proves(&self) -> bool {
+        self.tcp && self.carries && self.flags & (SYN | RST) == 0
+    }
+
     /// Both ends, as they are in the packet.
     #[inline(always)]
     pub fn both(&self) -> Ends {
@@ -174,20 +185,21 @@ impl Head {
     }
 }
 
+/// Ports, flags and length of a transport's header.
 #[inline(always)]
-fn transport(packet: &impl Packet, at: usize, protocol: u8) -> Option<(u32, u8)> {
+fn transport(packet: &impl Packet, at: usize, protocol: u8) -> Option<(u32, u8, u16)> {
     let ports = |source: u16, destination: u16| {
         FlowKey::ports(u16::from_be(source), u16::from_be(destination))
     };
     match protocol {
         PROTO_TCP => {
             let header = packet.words::<10>(at)?;
-            let flags = u16::from_be(header[6]) as u8;
-            Some((ports(header[0], header[1]), flags))
+            let field = u16::from_be(header[6]);
+            Some((ports(header[0], header[1]), field as u8, field >> 12 << 2))
         }
         PROTO_UDP => {
             let header = packet.words::<4>(at)?;
-            Some((ports(header[0], header[1]), 0))
+            Some((ports(header[0], header[1]), 0, 8))
         }
         _ => None,
     }

@@ -55,7 +55,7 @@ const fn map<K, V>(name: &'static str, kind: u32, max_entries: u32, flags: u32) 
 }
 
 /// Every map of the object.
-pub const MAPS: [MapSpec; 32] = [
+pub const MAPS: [MapSpec; 33] = [
     map::<u32, Config>("config", ARRAY, 1, MMAPABLE),
     map::<Cidr4Key, PrefixValue>("cidr4", HASH, MAX_PREFIXES, NO_PREALLOC),
     map::<Cidr6Key, PrefixValue>("cidr6", HASH, MAX_PREFIXES, NO_PREALLOC),
@@ -90,6 +90,7 @@ pub const MAPS: [MapSpec; 32] = [
     map::<u32, RingPart>("l4_rings", ARRAY, MAX_RING_PARTS, 0),
     map::<u32, Target>("l4_targets", ARRAY, MAX_TARGETS, 0),
     map::<FlowKey, FlowValue>("l4_flows", LRU_HASH, MAX_FLOWS, 0),
+    map::<FlowKey, FlowValue>("l4_unproven", LRU_HASH, MAX_FLOWS, 0),
     map::<FragmentKey, u32>("l4_fragments", LRU_HASH, MAX_FRAGMENTS, 0),
     map::<u32, Traffic>("l4_traffic", PERCPU_ARRAY, MAX_TRAFFIC, 0),
     map::<u32, [u64; WORK_WORDS]>("l4_work", PERCPU_ARRAY, 2, 0),

@@ -36,7 +36,7 @@ fn dump(loaded: &Loaded, map: &str) -> String {
     command("bpftool", &["map", "dump", "pinned", &path(loaded, map)])
 }
 
-const MAPS: [&str; 32] = [
+const MAPS: [&str; 33] = [
     "config",
     "cidr4",
     "cidr6",
@@ -66,6 +66,7 @@ const MAPS: [&str; 32] = [
     "l4_rings",
     "l4_targets",
     "l4_flows",
+    "l4_unproven",
     "l4_fragments",
     "l4_traffic",
     "l4_work",

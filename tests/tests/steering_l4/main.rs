@@ -6,5 +6,6 @@
 mod changes;
 mod fixture;
 mod forwarded;
+mod hostile;
 mod instances;
 mod real;

@@ -29,7 +29,7 @@ const FRONTS: &str = "l4_fronts";
 pub(super) const ROWS: &str = "l4_balanced";
 pub(super) const RINGS: &str = "l4_rings";
 pub(super) const TARGETS: &str = "l4_targets";
-const FLOWS: &str = "l4_flows";
+const FLOWS: [&str; 2] = ["l4_flows", "l4_unproven"];
 
 /// How long a program may still use a row where the kernel cannot be asked.
 const GRACE: Duration = Duration::from_millis(10);
@@ -368,7 +368,8 @@ pub(super) fn full(map: &'static str) -> DataplaneError {
     }
 }
 
-/// Has a successor use the map of the flows, so that they go on. One of another layout stays where it is.
+/// Has a successor use the maps of the flows, so that they go on. One of another layout stays where it is.
 pub fn share_flows(from: &Path, to: &Path) -> Result<(), DataplaneError> {
-    super::super::connect::share(FLOWS, from, to)
+    let mut flows = FLOWS.iter();
+    flows.try_for_each(|name| super::super::connect::share(name, from, to))
 }
