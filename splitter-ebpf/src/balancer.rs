@@ -79,7 +79,7 @@ pub trait Balancer {
     fn uses(&self, port: u16) -> u8;
     /// The flow of a key, with a copy of what lies there.
     fn flow(&self, key: &[u32; 10], record: &mut Record) -> Option<Table>;
-    /// Writes down a [`splitter_common::FlowState`] code, and that a packet comes now, if the flow is there.
+    /// Writes down a [`splitter_common::FlowState`] code, and that a packet comes now, wherever the flow is.
     fn note(&self, key: &[u32; 10], state: u16, now: u64);
     /// Adds an unproven one; with `only_new` not in the place of another. False when that was not possible.
     fn insert(&self, key: &[u32; 10], record: &mut Record, only_new: bool) -> bool;

@@ -196,13 +196,12 @@ impl Balancer for Tables {
 
     #[inline(always)]
     fn note(&self, key: &[u32; 10], state: u16, now: u64) {
-        match entry(&FLOWS, key) {
-            Some(entry) => entry.note(state, now),
-            None => {
-                if let Some(entry) = entry(&UNPROVEN, key) {
-                    entry.note(state, now);
-                }
-            }
+        // What is left of one that was proven is to tell the same of it.
+        if let Some(entry) = entry(&FLOWS, key) {
+            entry.note(state, now);
+        }
+        if let Some(entry) = entry(&UNPROVEN, key) {
+            entry.note(state, now);
         }
     }
 

@@ -180,7 +180,10 @@ impl Balancer for Bench {
     }
     fn note(&self, key: &[u32; 10], state: u16, now: u64) {
         let (mut flows, mut unproven) = (self.flows.borrow_mut(), self.unproven.borrow_mut());
-        if let Some(found) = flows.get_mut(key).or_else(|| unproven.get_mut(key)) {
+        for found in [flows.get_mut(key), unproven.get_mut(key)]
+            .into_iter()
+            .flatten()
+        {
             (found.state, found.seen) = (state, now);
         }
     }
