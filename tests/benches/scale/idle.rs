@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use splitter_tests::backend::Backend;
 use splitter_tests::manifests::Manifests;
@@ -13,18 +13,18 @@ use crate::process::Process;
 /// Ports of one address of ours towards one of its: well below the kernel's usual range.
 const FROM_ONE_ADDRESS: usize = 20_000;
 
-/// For the sockets of both sides, and what else is open.
-const FILES: u64 = 1_000_000;
+/// Files that are open beside the connections.
+const OTHERS: u64 = 500;
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
-pub fn measure(connections: usize) {
-    let files = Rlimit {
-        current: Some(FILES),
-        maximum: Some(FILES),
-    };
-    // Root may.
-    setrlimit(Resource::Nofile, files).unwrap();
+pub fn measure(wanted: usize) {
+    let connections = wanted.min(most());
+    if connections < wanted {
+        println!(
+            "{connections} idle connections instead of {wanted}: the limit of open files allows no more"
+        );
+    }
     let backend = Backend::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     let dir = tempfile::TempDir::new().unwrap();
     let manifests = Manifests::new()
@@ -48,6 +48,18 @@ pub fn measure(connections: usize) {
         kib as f64 / rest.len() as f64
     );
     drop((first, rest));
+}
+
+/// As many connections as both processes may have open; raises their limit as far as that may be.
+fn most() -> usize {
+    let files = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: files.maximum,
+        ..files
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    let most = files.maximum.unwrap_or(u64::MAX).saturating_sub(OTHERS);
+    usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 /// A connection that has had its answer.

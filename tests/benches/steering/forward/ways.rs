@@ -225,7 +225,8 @@ fn nginx(nodes: &Nodes) -> Option<Peer> {
 fn nftables(nodes: &Nodes) -> bool {
     let rules = "table ip t {\n map m { type inet_service : ipv4_addr . inet_service; elements = { \
                  5432 : 10.244.0.7 . 5001, 5433 : 10.244.0.7 . 5002, 5434 : 10.244.0.7 . 5003 } }\n chain c { type nat hook prerouting \
-                 priority dstnat; ip daddr 203.0.113.1 dnat ip addr . port to th dport map @m\n }\n}\n";
+                 priority dstnat; ip daddr 203.0.113.1 meta l4proto { tcp, udp } \
+                 dnat ip addr . port to th dport map @m\n }\n}\n";
     let path = std::env::temp_dir().join(format!("splitter-bench-{}-nft", std::process::id()));
     fs::write(&path, rules).unwrap();
     let mut command = Command::new("nft");
