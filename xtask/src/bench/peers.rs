@@ -69,7 +69,18 @@ pub(super) fn run(bench: Option<&Path>, args: &[String]) -> Result<()> {
     }
     process::run(bench_run(&copy).args(USUAL))?;
     process::run(bench_run(&copy).args(GROWTH))?;
+    resumption(&copy)?;
     publish(&copy.join("results.jsonl"))
+}
+
+/// Prints what resumed TLS sessions cost.
+fn resumption(copy: &Path) -> Result<()> {
+    let script = "resumption.py";
+    fs::copy(root().join("xtask/bench").join(script), copy.join(script))
+        .context("cannot add resumption.py")?;
+    let mut run = Command::new("python3");
+    run.args([script, "splitter,hyper,nginx,haproxy,envoy"]);
+    process::run(in_bench(&mut run, copy))
 }
 
 /// Makes the tables of what a run has left.
@@ -84,10 +95,15 @@ pub(super) fn publish(results: &Path) -> Result<()> {
 
 fn bench_run(copy: &Path) -> Command {
     let mut run = Command::new("./run.sh");
+    in_bench(&mut run, copy);
+    run
+}
+
+/// Has a command run in the bench, with what it needs to know.
+fn in_bench<'a>(run: &'a mut Command, copy: &Path) -> &'a mut Command {
     run.current_dir(copy)
         .env("TOOLS", copy.join(".tools"))
-        .env("SPLITTER", root().join("target/release/splitter"));
-    run
+        .env("SPLITTER", root().join("target/release/splitter"))
 }
 
 /// Builds the plain hyper proxy, if the bench has one: what our own structure is measured against.
