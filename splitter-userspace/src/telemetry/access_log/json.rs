@@ -56,14 +56,14 @@ fn main(object: &mut Object<'_>, record: &Record<'_>) {
     let Some((_, location)) = record.location else {
         return;
     };
-    object.plain(key!("namespace"), &location.ingress.namespace);
-    object.plain(key!("ingress"), &location.ingress.name);
+    object.text(key!("namespace"), &location.ingress.namespace);
+    object.text(key!("ingress"), &location.ingress.name);
     object.text(key!("location_host"), &host_label(&location.key.host));
     object.text(key!("location_path"), &location.key.path);
     object.plain(key!("location_path_type"), path_type(location.key.kind));
     if let Some(key) = record.main().and_then(|side| side.backend) {
-        object.plain(key!("service"), &key.service);
-        object.plain(key!("service_port"), &key.port);
+        object.text(key!("service"), &key.service);
+        object.text(key!("service_port"), &key.port);
         object.backend(key!("proxy_upstream_name"), key);
     }
     if let Some(key) = record.canary().and_then(|side| side.backend) {
@@ -74,10 +74,10 @@ fn main(object: &mut Object<'_>, record: &Record<'_>) {
 /// Who really was to answer, and why.
 fn chosen(object: &mut Object<'_>, record: &Record<'_>) {
     if let Some(side) = record.chosen() {
-        object.plain(key!("variant"), &side.variant.name);
-        object.plain(key!("chosen_ingress"), &side.variant.ingress.name);
-        object.plain(key!("chosen_service"), side.service());
-        object.plain(key!("chosen_port"), side.port());
+        object.text(key!("variant"), &side.variant.name);
+        object.text(key!("chosen_ingress"), &side.variant.ingress.name);
+        object.text(key!("chosen_service"), side.service());
+        object.text(key!("chosen_port"), side.port());
     }
     if let Some(reason) = record.reason() {
         object.plain(key!("reason"), reason.as_str());
@@ -123,7 +123,7 @@ impl Object<'_> {
         self.bytes(key, value.as_bytes());
     }
 
-    /// Words of ours and names of objects, which have nothing to escape.
+    /// Words of ours, which have nothing to escape. Names of objects may have, in files.
     fn plain(&mut self, key: Key, value: &str) {
         self.quoted(key, |out| out.extend_from_slice(value.as_bytes()));
     }
@@ -147,7 +147,7 @@ impl Object<'_> {
                 "-",
                 &*backend.port,
             ] {
-                out.extend_from_slice(part.as_bytes());
+                escape::json(out, part.as_bytes());
             }
         });
     }
